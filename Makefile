@@ -1,0 +1,93 @@
+# Set-up and the everyday commands. `make train` and `make test` work on a fresh Linux machine with
+# Python 3.10: they build .venv first. PYTHON=/path/to/python3.10 chooses the interpreter.
+
+VENV := .venv
+STAMP := $(VENV)/.setup-stamp
+SITE := $(VENV)/lib/python3.10/site-packages
+
+# pip-tools in a throw-away environment; this very text is the header of requirements.lock.
+PIP_TOOLS := pip-tools==7.6.2
+PIP_COMPILE := pip-compile --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host --extra dev --strip-extras --allow-unsafe \
+	--output-file requirements.lock pyproject.toml
+
+# Sets $python to a Python 3.10 that really runs (a pyenv shim can be in PATH and still fail) and
+# can make environments, or says in one line how to get one.
+define FIND_PYTHON
+works() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 10))' \
+	>/dev/null 2>&1; }; \
+candidates() { \
+	echo "$(PYTHON)"; \
+	echo python3.10; \
+	for minor in $$(pyenv versions --bare 2>/dev/null | grep '^3\.10\.[0-9]*$$' | sort -Vr); do \
+		echo "$$(pyenv prefix $$minor 2>/dev/null)/bin/python3.10"; \
+	done; \
+	ls -1 "$$HOME"/.pyenv/versions/3.10.*/bin/python3.10 2>/dev/null; \
+	uv python find 3.10 2>/dev/null; \
+	echo python3; }; \
+python=$$(candidates | while read -r candidate; do \
+	if works "$$candidate"; then echo "$$candidate"; break; fi; done); \
+if [ -z "$$python" ]; then \
+	echo "Vantage needs Python 3.10 (with venv), and none was found. Get it with one of: \
+'apt install python3.10-venv libpython3.10' (on newer Ubuntu after \
+'add-apt-repository ppa:deadsnakes/ppa'), \
+'PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install 3.10', 'uv python install 3.10'; \
+or name one: make PYTHON=/path/to/python3.10" >&2; exit 1; \
+fi; \
+if [ -n "$(PYTHON)" ] && [ "$$python" != "$(PYTHON)" ]; then \
+	echo "PYTHON=$(PYTHON) is not a working Python 3.10 with venv; using $$python" >&2; \
+fi
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help setup train test lint lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Build .venv from requirements.lock (skipped when nothing changed)
+
+train: setup ## Train VA-learning on Pong on this machine; ARGS="--help" shows the options
+	$(VENV)/bin/vantage train --game pong --algorithm va --preset cpu $(ARGS)
+
+test: setup ## Run the tests; ARGS="-k name" chooses some
+	$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+lint: setup ## Check formatting, lint and types
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+lock: ## Rewrite requirements.lock from pyproject.toml; ARGS=--upgrade moves the pins
+	@set -e; $(FIND_PYTHON); \
+	tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
+	"$$python" -m venv "$$tools"; \
+	"$$tools/bin/python" -m pip install --quiet --upgrade pip '$(PIP_TOOLS)'; \
+	PATH="$$tools/bin:$$PATH" CUSTOM_COMPILE_COMMAND='make lock  # $(PIP_COMPILE)' \
+		$(PIP_COMPILE) --quiet $(ARGS)
+
+clean: ## Remove .venv, caches and builds (never runs/)
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The editable install puts the packages and the `vantage` command into .venv; its requirements are
+# all in the lock already, setuptools too.
+#
+# The binaries of Reverb and Courier look for libpython3.10.so.1.0 by that name. An interpreter with
+# libpython built in (uv, conda) has not loaded it, and its own lib/ is in nobody's search path; the
+# binaries do look beside themselves, so a link there is enough.
+$(STAMP): requirements.lock pyproject.toml
+	@set -e; $(FIND_PYTHON); \
+	echo "Setting up $(VENV) with $$python"; \
+	"$$python" -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet \
+		--require-hashes -r requirements.lock
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet \
+		--no-deps --no-build-isolation -e .
+	@libpython=$$($(VENV)/bin/python -c 'import sys; print(sys.base_prefix)')/lib/libpython3.10.so.1.0; \
+	if [ -e "$$libpython" ]; then \
+		ln -sf "$$libpython" $(SITE)/reverb/; \
+		ln -sf "$$libpython" $(SITE)/courier/python/; \
+	fi
+	@touch $(STAMP)
+	@echo "Done. '$(VENV)/bin/vantage doctor' checks the machine."

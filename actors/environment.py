@@ -1,0 +1,158 @@
+"""Atari as dm_env time steps, on ale-py's C++ vector environment.
+
+`AtariBatch` steps E games at once: every field of its time steps has a leading axis of length E,
+and a game that ended is restarted by the next step (its FIRST step; that action is ignored).
+`AtariEnvironment` is one game behind the ordinary `dm_env.Environment` interface.
+
+Conventions:
+- `reward` is clipped to [-1, 1]; the true score of the step is `observation.score`.
+- `discount` is 0 where the game ended and, in training, where a life was lost; a lost life does not
+  end the episode (`step_type` stays MID). Truncation at the frame limit keeps discount 1.
+- Stacks are [4, 84, 84] uint8, oldest frame first; before the first frame they are zero.
+"""
+
+from typing import NamedTuple
+
+import dm_env
+import numpy as np
+from ale_py import roms
+from ale_py.vector_env import AtariVectorEnv
+from dm_env import specs
+
+from actors.games import check_game
+
+FRAME_SHAPE = (84, 84)
+STACK_SIZE = 4
+
+
+class Observation(NamedTuple):
+    """What the player sees, and the true score of the step that led there."""
+
+    stack: np.ndarray  # uint8 [4, 84, 84]
+    score: np.ndarray  # float32 []
+
+
+class AtariBatch:
+    """E games of one kind, stepped together."""
+
+    def __init__(
+        self,
+        game: str,
+        *,
+        num_envs: int,
+        seed: int,
+        full_action_set: bool = False,
+        life_loss_ends_discount: bool = True,
+        action_repeat: int = 4,
+        max_episode_frames: int = 108_000,
+        max_noops: int = 30,
+        num_threads: int = 1,
+    ):
+        roms.get_rom_path(check_game(game))
+        self._envs = AtariVectorEnv(
+            game,
+            num_envs,
+            num_threads=num_threads,
+            frameskip=action_repeat,
+            full_action_space=full_action_set,
+            max_num_frames_per_episode=max_episode_frames,
+            noop_max=max_noops,
+            repeat_action_probability=0.0,
+            reward_clipping=False,
+            # Pressing FIRE is the agent's own job, as in the paper's agents.
+            use_fire_reset=False,
+        )
+        self.num_envs = num_envs
+        self.num_actions = int(self._envs.single_action_space.n)
+        self.action_repeat = action_repeat
+        self._life_loss_ends_discount = life_loss_ends_discount
+        self._seed = seed
+        self._ended = np.zeros(num_envs, bool)
+        self._lives = np.zeros(num_envs, np.int32)
+
+    def reset(self) -> dm_env.TimeStep:
+        """Starts all games anew. The first call seeds them; later ones continue the sequence."""
+        stack, info = self._envs.reset(seed=self._seed)
+        self._seed += self.num_envs
+        self._ended = np.zeros(self.num_envs, bool)
+        self._lives = info["lives"].copy()
+        return dm_env.TimeStep(
+            step_type=np.full(self.num_envs, dm_env.StepType.FIRST),
+            reward=np.zeros(self.num_envs, np.float32),
+            discount=np.ones(self.num_envs, np.float32),
+            observation=Observation(stack, np.zeros(self.num_envs, np.float32)),
+        )
+
+    def step(self, actions: np.ndarray) -> dm_env.TimeStep:
+        """Takes one action in each game; a game that ended restarts instead."""
+        stack, score, terminated, truncated, info = self._envs.step(actions.astype(np.int32))
+        first, last = self._ended, terminated | truncated
+        step_type = np.full(self.num_envs, dm_env.StepType.MID)
+        step_type[first] = dm_env.StepType.FIRST
+        step_type[last] = dm_env.StepType.LAST
+        ended = terminated.copy()
+        if self._life_loss_ends_discount:
+            ended |= (info["lives"] < self._lives) & ~first
+        self._ended, self._lives = last, info["lives"].copy()
+        score = score.astype(np.float32)
+        return dm_env.TimeStep(
+            step_type=step_type,
+            reward=np.clip(score, -1.0, 1.0),
+            discount=1.0 - ended.astype(np.float32),
+            observation=Observation(stack, score),
+        )
+
+    def close(self) -> None:
+        """Ends the emulator threads."""
+        self._envs.close()
+
+
+class AtariEnvironment(dm_env.Environment):
+    """One game, with the standard dm_env interface."""
+
+    def __init__(self, game: str, *, seed: int, full_action_set: bool = False, **options: int):
+        self._batch = AtariBatch(
+            game, num_envs=1, seed=seed, full_action_set=full_action_set, **options
+        )
+        self._needs_reset = True
+
+    def reset(self) -> dm_env.TimeStep:
+        """Starts an episode."""
+        self._needs_reset = False
+        stack = self._batch.reset().observation.stack[0]
+        return dm_env.restart(Observation(stack, np.float32(0.0)))
+
+    def step(self, action: int) -> dm_env.TimeStep:
+        """Takes one action; starts an episode if none is running."""
+        if self._needs_reset:
+            return self.reset()
+        batch = self._batch.step(np.asarray([action]))
+        step_type = dm_env.StepType(batch.step_type[0])
+        self._needs_reset = step_type == dm_env.StepType.LAST
+        return dm_env.TimeStep(
+            step_type=step_type,
+            reward=batch.reward[0],
+            discount=batch.discount[0],
+            observation=Observation(batch.observation.stack[0], batch.observation.score[0]),
+        )
+
+    def observation_spec(self) -> Observation:
+        """The stack and the score of the step."""
+        stack = specs.BoundedArray((STACK_SIZE, *FRAME_SHAPE), np.uint8, 0, 255, name="stack")
+        return Observation(stack, specs.Array((), np.float32, name="score"))
+
+    def action_spec(self) -> specs.DiscreteArray:
+        """The restricted or the full action set."""
+        return specs.DiscreteArray(self._batch.num_actions, dtype=np.int32, name="action")
+
+    def reward_spec(self) -> specs.BoundedArray:
+        """The clipped reward."""
+        return specs.BoundedArray((), np.float32, -1.0, 1.0, name="reward")
+
+    def discount_spec(self) -> specs.BoundedArray:
+        """0 at a terminal step or lost life, else 1."""
+        return specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount")
+
+    def close(self) -> None:
+        """Ends the emulator thread."""
+        self._batch.close()

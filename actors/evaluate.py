@@ -1,0 +1,82 @@
+"""Evaluation: whole episodes at a fixed epsilon, scored by the true game score."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dm_env
+import numpy as np
+
+from actors.environment import AtariBatch
+from actors.policy import epsilon_greedy
+
+
+class EpisodeScores(NamedTuple):
+    """Scores and lengths of finished episodes."""
+
+    returns: np.ndarray  # float [episodes]
+    steps: np.ndarray  # int [episodes]
+
+
+def play_episodes(
+    environment: AtariBatch,
+    greedy_actions: Callable[[np.ndarray], np.ndarray],
+    *,
+    episodes: int,
+    epsilon: float,
+    rng: np.random.Generator,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> EpisodeScores | None:
+    """Plays so many whole episodes from fresh starts; None if stopped before the last one ended.
+
+    Every game plays its own share to the end, so short episodes are not over-represented.
+    """
+    share = np.full(environment.num_envs, episodes // environment.num_envs)
+    share[: episodes % environment.num_envs] += 1
+    returns: list[float] = []
+    steps: list[int] = []
+    running_return, running_steps = np.zeros(len(share)), np.zeros(len(share), np.int64)
+    timestep = environment.reset()
+    while share.any():
+        if should_stop():
+            return None
+        greedy = greedy_actions(timestep.observation.stack)
+        choice = epsilon_greedy(greedy, epsilon, environment.num_actions, rng)
+        timestep = environment.step(choice.actions)
+        played = timestep.step_type != dm_env.StepType.FIRST
+        running_return += np.where(played, timestep.observation.score, 0.0)
+        running_steps += played
+        for game in np.nonzero(timestep.step_type == dm_env.StepType.LAST)[0]:
+            if share[game]:
+                share[game] -= 1
+                returns.append(float(running_return[game]))
+                steps.append(int(running_steps[game]))
+            running_return[game], running_steps[game] = 0.0, 0
+    return EpisodeScores(np.array(returns), np.array(steps))
+
+
+def run_evaluator(
+    *,
+    evaluate: Callable[[Any], EpisodeScores | None],
+    next_params: Callable[[int], tuple[Any, int, bool] | None],
+    report: Callable[[int, EpisodeScores], None],
+    period_frames: int,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Evaluates every `period_frames` global frames, and once more when training has finished.
+
+    `next_params(frames)` waits briefly for parameters at least that old in global frames (or the
+    finished ones) and returns (params, frames, finished), or None if there are none yet.
+    """
+    due_frames = 0
+    while not should_stop():
+        newest = next_params(due_frames)
+        if newest is None:
+            continue
+        params, frames, finished = newest
+        scores = evaluate(params)
+        if scores is None:
+            return
+        report(frames, scores)
+        if finished:
+            return
+        due_frames = (frames // period_frames + 1) * period_frames

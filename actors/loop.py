@@ -1,0 +1,145 @@
+"""The actor's loop: act in E games, turn the steps into n-step items, hand them on.
+
+Edges are callables: `get_params` gives the newest parameters with their age, `write` takes rows and
+items, `report` takes metrics. One batched forward per step serves all games.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dm_env
+import numpy as np
+
+from actors.environment import AtariBatch
+from actors.n_step import Increment, NStepStream, Row
+from actors.policy import Choice, EpsilonFn, epsilon_greedy
+
+
+class ActingParams(NamedTuple):
+    """Parameters ready to act with."""
+
+    params: Any
+    version: int
+    frames: int  # global frames when they were published
+    age_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ActorEdges:
+    """Everything the loop reaches outside itself."""
+
+    get_params: Callable[[], ActingParams]
+    greedy_actions: Callable[[Any, np.ndarray], np.ndarray]  # params, stacks -> int32 [E]
+    write: Callable[[int, Increment, bool], None]  # stream, what to add, whether it ends there
+    waited_seconds: Callable[[], float]  # total time writes were held back so far
+    report: Callable[[dict[str, Any]], None]
+    should_stop: Callable[[], bool]
+
+
+class Actor:
+    """Plays E games; each `step` advances all of them by one action."""
+
+    def __init__(
+        self,
+        environment: AtariBatch,
+        edges: ActorEdges,
+        *,
+        epsilon_fn: EpsilonFn,
+        n_step: int,
+        gamma: float,
+        rng: np.random.Generator,
+    ):
+        self._environment = environment
+        self._edges = edges
+        self._epsilon_fn = epsilon_fn
+        self._gamma = gamma
+        self._rng = rng
+        self._streams = [NStepStream(n_step) for _ in range(environment.num_envs)]
+        self._timestep = environment.reset()
+        self._episode_return = np.zeros(environment.num_envs)
+        self._episode_steps = np.zeros(environment.num_envs, np.int64)
+        self.frames_played = 0
+
+    def step(self) -> ActingParams:
+        """Acts once in every game; returns the parameters acted with."""
+        acting = self._edges.get_params()
+        epsilon = self._epsilon_fn(acting.frames)
+        stacks = self._timestep.observation.stack
+        greedy = self._edges.greedy_actions(acting.params, stacks)
+        choice = epsilon_greedy(greedy, epsilon, self._environment.num_actions, self._rng)
+        timestep = self._environment.step(choice.actions)
+        for stream in range(self._environment.num_envs):
+            # The step out of a finished episode starts the next one; nothing was played.
+            if timestep.step_type[stream] != dm_env.StepType.FIRST:
+                self._played(stream, choice, epsilon, timestep, acting.frames)
+        self._timestep = timestep
+        return acting
+
+    def _played(
+        self, stream: int, choice: Choice, epsilon: float, timestep: dm_env.TimeStep, frames: int
+    ) -> None:
+        row = Row(
+            frame=self._timestep.observation.stack[stream, -1],
+            action=int(choice.actions[stream]),
+            reward=float(timestep.reward[stream]),
+            discount=self._gamma * float(timestep.discount[stream]),
+            epsilon=epsilon,
+            greedy=int(choice.greedy[stream]),
+        )
+        self._edges.write(stream, self._streams[stream].step(row), False)
+        self._episode_return[stream] += timestep.observation.score[stream]
+        self._episode_steps[stream] += 1
+        self.frames_played += self._environment.action_repeat
+        if timestep.step_type[stream] == dm_env.StepType.LAST:
+            self._ended(stream, timestep, frames)
+
+    def _ended(self, stream: int, timestep: dm_env.TimeStep, frames: int) -> None:
+        final_frame = timestep.observation.stack[stream, -1]
+        terminated = timestep.discount[stream] == 0.0
+        end = self._streams[stream].end(final_frame, terminated=terminated)
+        self._edges.write(stream, end, True)
+        self._edges.report(
+            {
+                "frames": frames,
+                "episode_return": float(self._episode_return[stream]),
+                "episode_frames": int(self._episode_steps[stream])
+                * self._environment.action_repeat,
+            }
+        )
+        self._episode_return[stream] = 0.0
+        self._episode_steps[stream] = 0
+
+    def epsilon(self, frames: int) -> float:
+        """The exploration rate at a global frame count."""
+        return self._epsilon_fn(frames)
+
+
+def run_actor(
+    actor: Actor,
+    edges: ActorEdges,
+    *,
+    report_seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Plays until told to stop, reporting rates now and then."""
+    reported_at, frames_before, waited_before = clock(), 0, 0.0
+    while not edges.should_stop():
+        acting = actor.step()
+        now = clock()
+        seconds = now - reported_at
+        if seconds < report_seconds:
+            continue
+        waited = edges.waited_seconds()
+        edges.report(
+            {
+                "frames": acting.frames,
+                "frames_per_second": (actor.frames_played - frames_before) / seconds,
+                "params_age_seconds": acting.age_seconds,
+                "params_version": acting.version,
+                "insert_wait_fraction": (waited - waited_before) / seconds,
+                "epsilon": actor.epsilon(acting.frames),
+            }
+        )
+        reported_at, frames_before, waited_before = now, actor.frames_played, waited

@@ -1,0 +1,1 @@
+"""Everything that knows the whole system: config, command line, program, supervisor."""

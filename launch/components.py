@@ -1,0 +1,123 @@
+"""Takes a config apart into the components of each role."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from actors.environment import AtariBatch
+from actors.policy import EpsilonFn, LinearEpsilon, ladder_epsilon
+from launch.config import Config
+from learner.behaviour import BEHAVIOUR_LOSSES
+from learner.losses import ALGORITHMS
+from learner.networks import ARCHITECTURES, Network, acting_params, make_network
+from learner.optimizers import make_optimizer
+from learner.update import LearnerState, Update, init_state, make_update
+
+_ROLE_SEEDS = {"learner": 0, "actor": 1, "evaluator": 2, "sampler": 3}
+
+
+def seed_for(config: Config, role: str, index: int = 0, restart: int = 0) -> np.random.SeedSequence:
+    """The run's one seed, folded with who asks."""
+    return np.random.SeedSequence(config.seed, spawn_key=(_ROLE_SEEDS[role], index, restart))
+
+
+def environment_seed(seeds: np.random.SeedSequence) -> int:
+    """A seed the emulator takes; room is left for one per game and reset."""
+    return int(seeds.generate_state(1)[0]) % 2**30
+
+
+def make_environment(config: Config, *, num_envs: int, seed: int, training: bool) -> AtariBatch:
+    """The game; lost lives end the discount in training only."""
+    environment = config.environment
+    return AtariBatch(
+        environment.game,
+        num_envs=num_envs,
+        seed=seed,
+        full_action_set=environment.full_action_set,
+        life_loss_ends_discount=training,
+        action_repeat=environment.action_repeat,
+        max_episode_frames=environment.max_episode_frames,
+        max_noops=environment.max_noops,
+    )
+
+
+@functools.cache
+def num_actions(game: str, full_action_set: bool) -> int:
+    """Asks the emulator."""
+    environment = AtariBatch(game, num_envs=1, seed=0, full_action_set=full_action_set)
+    try:
+        return environment.num_actions
+    finally:
+        environment.close()
+
+
+def network_of(config: Config) -> Network:
+    """The network with the heads the algorithm needs."""
+    loss = ALGORITHMS[config.learner.algorithm]
+    return make_network(
+        ARCHITECTURES[config.learner.network],
+        num_actions(config.environment.game, config.environment.full_action_set),
+        value_head=loss.value_head,
+        behaviour_head=loss.behaviour_head,
+        normalize=config.learner.normalize,
+    )
+
+
+def make_learner(config: Config) -> tuple[LearnerState, Update]:
+    """A fresh learner state and the jitted update."""
+    learner = config.learner
+    network = network_of(config)
+    optimizer = make_optimizer(
+        learner.optimizer,
+        learning_rate=config.learning_rate,
+        epsilon=learner.optimizer_epsilon,
+        max_grad_norm=learner.max_grad_norm,
+    )
+    update = make_update(
+        network,
+        ALGORITHMS[learner.algorithm],
+        optimizer,
+        target_period_updates=learner.target_period_updates,
+        behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
+    )
+    key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
+    return init_state(network, optimizer, key), jax.jit(update, donate_argnames=("state",))
+
+
+def make_epsilon(config: Config, actor: int) -> EpsilonFn:
+    """The exploration of one actor."""
+    if config.actor.exploration == "ladder":
+        fixed = ladder_epsilon(actor, config.actor.actors)
+        return lambda frames: fixed
+    return LinearEpsilon(config.actor.final_epsilon, config.epsilon_decay_frames)
+
+
+def acting_shape(network: Network) -> dict[str, Any]:
+    """Shapes of the acting parameters, without computing them."""
+    return acting_params(jax.eval_shape(network.init, jax.random.PRNGKey(0)))
+
+
+def num_acting_values(network: Network) -> int:
+    """Length of the flat vector that is broadcast."""
+    return sum(leaf.size for leaf in jax.tree.leaves(acting_shape(network)))
+
+
+def flatten_acting(params: Any) -> jax.Array:
+    """The flat vector that is broadcast."""
+    return ravel_pytree(acting_params(params))[0]
+
+
+def make_unflatten(network: Network) -> Callable[[np.ndarray], Any]:
+    """Turns a broadcast vector back into acting parameters."""
+    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), acting_shape(network))
+    return ravel_pytree(zeros)[1]
+
+
+def make_greedy(network: Network) -> Callable[[Any, np.ndarray], np.ndarray]:
+    """Greedy actions for a batch of stacks, jitted once."""
+    greedy = jax.jit(lambda params, stacks: network.advantage(params, stacks).argmax(axis=1))
+    return lambda params, stacks: np.asarray(greedy(params, stacks), np.int32)

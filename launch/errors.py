@@ -1,0 +1,16 @@
+"""What the command line says when input is bad, and the exit codes it ends with."""
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """Why a command ended."""
+
+    DONE = 0
+    FAILED = 1  # a role failed for good, or something unexpected happened
+    BAD_INPUT = 2
+    INTERRUPTED = 130  # stopped by Ctrl-C or SIGTERM, after a checkpoint
+
+
+class InputError(Exception):
+    """Bad input: one line that names the value, the reason and the way out."""

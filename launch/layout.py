@@ -1,0 +1,23 @@
+"""Which nodes a run has: groups of the Launchpad program, and how many nodes are in each."""
+
+from typing import NamedTuple
+
+from launch.config import Config
+
+
+class NodeName(NamedTuple):
+    """A node of the program."""
+
+    role: str
+    index: int
+
+
+def program_layout(config: Config) -> dict[str, int]:
+    """Group name -> number of nodes, in the order they are started."""
+    return {"replay": 1, "learner": 1, "actor": config.actor.actors, "evaluator": 1, "monitor": 1}
+
+
+def node_names(config: Config) -> list[NodeName]:
+    """All nodes of a run."""
+    layout = program_layout(config)
+    return [NodeName(role, index) for role, number in layout.items() for index in range(number)]

@@ -1,0 +1,229 @@
+"""What a run looks like now: rows in, one typed snapshot out. Pure: no files, no clock.
+
+Time is the time written in the rows, so a recorded run gives the same snapshots as a live one.
+None means "not reported yet". A number that was reported but is not finite is NaN (a null in
+metrics.jsonl), and stays visible as such: a diverged loss must not look like a missing one.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from launch.monitor.metrics_file import Row
+
+_RATE_WINDOW_SECONDS = 60.0
+# A jump this long between two rows is a run that was stopped and resumed (or a clock that was set).
+_RESUMED_AFTER_SECONDS = 600.0
+NUM_RETURNS = 20
+
+
+class Actor(NamedTuple):
+    """One actor, as of its last rows."""
+
+    name: str  # The <i> of "actor/<i>".
+    frames_per_second: float | None
+    params_age_seconds: float | None
+    insert_wait_fraction: float | None
+    epsilon: float | None
+    silent_seconds: float  # How long the other roles have been reporting without it.
+
+
+class Evaluation(NamedTuple):
+    """The last evaluation, of the parameters of `frames`."""
+
+    mean_return: float
+    episodes: int | None
+    human_normalized: float | None
+    frames: int
+
+
+class Replay(NamedTuple):
+    """The replay table; the checkpoint is the last one, None before the first."""
+
+    size: int | None
+    bytes: int | None
+    checkpoint_seconds: float | None
+    checkpoint_bytes: int | None
+
+
+class Snapshot(NamedTuple):
+    """The whole run, ready to be shown."""
+
+    time: float | None  # Of the newest row, unix seconds.
+    frames: int
+    total_frames: int | None
+    frames_per_second: float | None
+    eta_seconds: float | None
+    updates: int | None
+    updates_per_second: float | None
+    loss: float | None
+    data_wait_fraction: float | None
+    samples_per_insert: float | None
+    target_samples_per_insert: float | None
+    params_version: int | None
+    mean_return: float | None  # Over the last training episodes of all actors, at most NUM_RETURNS.
+    num_episodes: int  # Training episodes seen so far.
+    actors: tuple[Actor, ...]
+    evaluation: Evaluation | None
+    replay: Replay | None
+
+
+class RunView:
+    """Folds rows into the state of the run.
+
+    The learner owns the frame count, so once it has reported only its rows give progress and rate;
+    until then any row does. One role means one clock: hosts need not agree on the time.
+    """
+
+    def __init__(
+        self, *, total_frames: int | None = None, target_samples_per_insert: float | None = None
+    ):
+        self._total_frames = total_frames
+        self._target_samples_per_insert = target_samples_per_insert
+        self._time: float | None = None
+        self._progress = _Progress()
+        self._progress_is_learners = False
+        self._latest: dict[str, dict[str, float]] = {}
+        self._heard_at: dict[str, float] = {}
+        self._returns: collections.deque[float] = collections.deque(maxlen=NUM_RETURNS)
+        self._num_episodes = 0
+        self._evaluation: Evaluation | None = None
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Takes rows in the order they were written."""
+        for row in rows:
+            self._add(row)
+
+    def _add(self, row: Row) -> None:
+        role, time, frames = row["role"], float(row["time"]), int(row["frames"])
+        self._time = time if self._time is None else max(self._time, time)
+        # On the newest clock, not the sender's own: a host whose clock is behind is not silent.
+        self._heard_at[role] = self._time
+        values = {key: _number(value) for key, value in row.items() if _is_number(value)}
+        self._latest.setdefault(role, {}).update(values)
+        self._add_progress(role, time, frames)
+        if "episode_return" in values:
+            self._returns.append(values["episode_return"])
+            self._num_episodes += 1
+        if "eval_return" in values:
+            self._evaluation = Evaluation(
+                mean_return=values["eval_return"],
+                episodes=_count(values.get("eval_episodes")),
+                human_normalized=values.get("human_normalized"),
+                frames=frames,
+            )
+
+    def _add_progress(self, role: str, time: float, frames: int) -> None:
+        if role == "learner":
+            if not self._progress_is_learners:
+                self._progress = _Progress()
+                self._progress_is_learners = True
+            self._progress.add(time, frames)
+        elif not self._progress_is_learners:
+            # Roles learn the count at different times: an older count is no step back.
+            self._progress.add(time, max(frames, self._progress.frames))
+
+    def snapshot(self) -> Snapshot:
+        """The run as of the rows so far."""
+        learner = self._latest.get("learner", {})
+        replay = self._latest.get("replay", {})
+        rate = self._progress.frames_per_second()
+        return Snapshot(
+            time=self._time,
+            frames=self._progress.frames,
+            total_frames=self._total_frames,
+            frames_per_second=rate,
+            eta_seconds=_eta_seconds(self._progress.frames, self._total_frames, rate),
+            updates=_count(learner.get("updates")),
+            updates_per_second=learner.get("updates_per_second"),
+            loss=learner.get("loss"),
+            data_wait_fraction=learner.get("data_wait_fraction"),
+            samples_per_insert=learner.get("samples_per_insert", replay.get("samples_per_insert")),
+            target_samples_per_insert=self._target_samples_per_insert,
+            params_version=_count(learner.get("params_version")),
+            mean_return=sum(self._returns) / len(self._returns) if self._returns else None,
+            num_episodes=self._num_episodes,
+            actors=self._actors(),
+            evaluation=self._evaluation,
+            replay=_replay(replay) if replay else None,
+        )
+
+    def _actors(self) -> tuple[Actor, ...]:
+        """All actors heard of, in the order of their numbers."""
+        roles = [role for role in self._latest if role.startswith("actor/")]
+        # Shorter first puts actor/10 after actor/9.
+        return tuple(self._actor(role) for role in sorted(roles, key=lambda r: (len(r), r)))
+
+    def _actor(self, role: str) -> Actor:
+        values = self._latest[role]
+        assert self._time is not None  # A role in _latest has set it.
+        return Actor(
+            name=role.removeprefix("actor/"),
+            frames_per_second=values.get("frames_per_second"),
+            params_age_seconds=values.get("params_age_seconds"),
+            insert_wait_fraction=values.get("insert_wait_fraction"),
+            epsilon=values.get("epsilon"),
+            silent_seconds=self._time - self._heard_at[role],
+        )
+
+
+class _Progress:
+    """Frames over the row time of one clock, and their mean rate over the last minute."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self._points: collections.deque[tuple[float, int]] = collections.deque()
+
+    def add(self, time: float, frames: int) -> None:
+        self.frames = frames
+        if self._points:
+            last_time, last_frames = self._points[-1]
+            # A step back is a learner that went back to its checkpoint: no rate spans that.
+            if frames < last_frames or abs(time - last_time) > _RESUMED_AFTER_SECONDS:
+                self._points.clear()
+            elif time <= last_time:
+                self._points[-1] = (last_time, frames)
+                return
+        self._points.append((time, frames))
+        # Two points always stay, however rare the rows are.
+        while len(self._points) > 2 and self._points[1][0] <= time - _RATE_WINDOW_SECONDS:
+            self._points.popleft()
+
+    def frames_per_second(self) -> float | None:
+        if len(self._points) < 2:
+            return None
+        (first_time, first_frames), (last_time, last_frames) = self._points[0], self._points[-1]
+        return (last_frames - first_frames) / (last_time - first_time)
+
+
+def _eta_seconds(frames: int, total_frames: int | None, rate: float | None) -> float | None:
+    if total_frames is None:
+        return None
+    if frames >= total_frames:
+        return 0.0
+    return (total_frames - frames) / rate if rate else None
+
+
+def _replay(values: dict[str, float]) -> Replay:
+    return Replay(
+        size=_count(values.get("size")),
+        bytes=_count(values.get("bytes")),
+        checkpoint_seconds=values.get("checkpoint_seconds"),
+        checkpoint_bytes=_count(values.get("checkpoint_bytes")),
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, numbers.Real)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _count(value: float | None) -> int | None:
+    return None if value is None or not math.isfinite(value) else int(value)

@@ -1,0 +1,1 @@
+"""What each node of the program runs: config in, components wired to Reverb, a loop."""

@@ -1,0 +1,90 @@
+"""The actor node: plays with the newest parameters, writes experience to Reverb."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import launchpad as lp
+import numpy as np
+import reverb
+
+from actors.loop import ActingParams, Actor, ActorEdges, run_actor
+from actors.n_step import Increment
+from launch import components
+from launch.config import Config
+from reverb_server import telemetry
+from reverb_server.params import ParamsPuller
+from reverb_server.writer import ExperienceWriter
+
+RESTART_VARIABLE = "VANTAGE_RESTART"
+
+
+def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
+    """Plays until the program stops."""
+    stop = lp.stop_event()
+    seeds = components.seed_for(config, "actor", index, int(os.environ.get(RESTART_VARIABLE, "0")))
+    network = components.network_of(config)
+    environment = components.make_environment(
+        config,
+        num_envs=config.actor.envs_per_actor,
+        seed=components.environment_seed(seeds),
+        training=True,
+    )
+    puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)
+    report = telemetry.TelemetryWriter(reverb.Client(client.server_address), f"actor/{index}")
+    get_params = make_get_params(puller, network, config.environment.action_repeat)
+    while puller.wait_first(1.0) is None:
+        if stop.is_set():
+            return
+    with ExperienceWriter(
+        client,
+        num_streams=environment.num_envs,
+        n_step=config.learner.n_step,
+        should_stop=stop.is_set,
+        timeout_seconds=config.actor.stale_params_seconds,
+    ) as writer:
+
+        def write(stream: int, increment: Increment, ends: bool) -> None:
+            writer.write(stream, increment.rows, increment.items)
+            if ends:
+                writer.end_episode(stream)
+
+        edges = ActorEdges(
+            get_params=get_params,
+            greedy_actions=components.make_greedy(network),
+            write=write,
+            waited_seconds=lambda: writer.waited_seconds,
+            report=report,
+            should_stop=stop.is_set,
+        )
+        actor = Actor(
+            environment,
+            edges,
+            epsilon_fn=components.make_epsilon(config, index),
+            n_step=config.learner.n_step,
+            gamma=config.learner.gamma,
+            rng=np.random.default_rng(seeds),
+        )
+        run_actor(actor, edges, report_seconds=config.report_seconds)
+    puller.close()
+    report.close()
+    environment.close()
+
+
+def make_get_params(
+    puller: ParamsPuller, network: Any, action_repeat: int
+) -> Callable[[], ActingParams]:
+    """Newest parameters, unflattened once per version."""
+    unflatten = components.make_unflatten(network)
+    held: dict[str, Any] = {"version": None, "params": None}
+
+    def get_params() -> ActingParams:
+        snapshot = puller.get()
+        assert snapshot is not None  # the loop starts after the first version arrived
+        published = snapshot.params
+        if published.version != held["version"]:
+            held.update(version=published.version, params=unflatten(published.values))
+        frames = published.steps * action_repeat
+        return ActingParams(held["params"], published.version, frames, snapshot.age_seconds)
+
+    return get_params

@@ -1,0 +1,81 @@
+"""The evaluator node: whole episodes with the newest parameters, every so many global frames."""
+
+import os
+from typing import Any
+
+import launchpad as lp
+import numpy as np
+import reverb
+
+from actors import games
+from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
+from launch import components
+from launch.config import Config
+from launch.nodes.actor import RESTART_VARIABLE
+from reverb_server import telemetry
+from reverb_server.params import ParamsPuller
+
+_MAX_ENVS = 8
+
+
+def run_evaluator_node(config: Config, client: reverb.Client) -> None:
+    """Evaluates until training has finished or the program stops."""
+    stop = lp.stop_event()
+    restart = int(os.environ.get(RESTART_VARIABLE, "0"))
+    seeds = components.seed_for(config, "evaluator", restart=restart)
+    rng = np.random.default_rng(seeds)
+    network = components.network_of(config)
+    unflatten, greedy = components.make_unflatten(network), components.make_greedy(network)
+    environment = components.make_environment(
+        config,
+        num_envs=min(config.evaluator.eval_episodes, _MAX_ENVS),
+        seed=components.environment_seed(seeds),
+        training=False,
+    )
+    puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)
+    report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "evaluator")
+
+    def next_params(due_frames: int) -> tuple[Any, int, bool] | None:
+        snapshot = puller.wait_first(1.0)
+        if snapshot is None:
+            return None
+        published = snapshot.params
+        frames = published.steps * config.environment.action_repeat
+        if frames < due_frames and not published.finished:
+            stop.wait(0.5)
+            return None
+        return unflatten(published.values), frames, published.finished
+
+    def evaluate(params: Any) -> EpisodeScores | None:
+        return play_episodes(
+            environment,
+            lambda stacks: greedy(params, stacks),
+            episodes=config.evaluator.eval_episodes,
+            epsilon=config.evaluator.eval_epsilon,
+            rng=rng,
+            should_stop=stop.is_set,
+        )
+
+    run_evaluator(
+        evaluate=evaluate,
+        next_params=next_params,
+        report=lambda frames, scores: report(evaluation_row(config, frames, scores)),
+        period_frames=config.evaluator.eval_period_frames,
+        should_stop=stop.is_set,
+    )
+    puller.close()
+    report.close()
+    environment.close()
+
+
+def evaluation_row(config: Config, frames: int, scores: EpisodeScores) -> dict[str, Any]:
+    """One evaluation, raw and human-normalized."""
+    mean = float(scores.returns.mean())
+    return {
+        "frames": frames,
+        "eval_return": mean,
+        "eval_return_std": float(scores.returns.std()),
+        "eval_episodes": len(scores.returns),
+        "eval_episode_frames": float(scores.steps.mean()) * config.environment.action_repeat,
+        "human_normalized": games.human_normalized(config.environment.game, mean),
+    }

@@ -1,0 +1,127 @@
+"""The learner node: batches from Reverb, parameters back to it, checkpoints to the run directory."""
+
+import logging
+import pathlib
+from typing import Any
+
+import chex
+import jax
+import launchpad as lp
+import numpy as np
+import reverb
+
+from launch import checks, components
+from launch.config import Config
+from launch.nodes.replay import prioritization_of
+from launch.run_dir import RunDir
+from learner.checkpoint import Checkpointer
+from learner.loop import Batch, Edges, Periods, ReplayCounts, run_learner
+from learner.prefetch import Prefetcher
+from learner.step_counter import StepCounter
+from learner.transitions import Transition
+from learner.update import LearnerState
+from reverb_server import counts, sampler, telemetry
+from reverb_server.connection import SERVER_AWAY
+from reverb_server.params import ParamsPublisher
+
+
+def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
+    """Trains from the newest checkpoint, if there is one, until done or told to stop."""
+    stop = lp.stop_event()
+    state, update = components.make_learner(config)
+    checkpointer = Checkpointer(RunDir(run_dir).checkpoints, keep=config.learner.keep_checkpoints)
+    state, steps = restore(checkpointer, state)
+    source = sampler.BatchSampler(
+        client.server_address,
+        n_step=config.learner.n_step,
+        batch_size=config.learner.batch_size,
+        in_flight_batches=checks.IN_FLIGHT_BATCHES,
+        prioritization=prioritization_of(config),
+    )
+    publisher = ParamsPublisher(client)
+    report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
+    flatten = jax.jit(components.flatten_acting)
+
+    def publish(state: LearnerState, steps: int, finished: bool) -> None:
+        # A copy on the device, before the next update takes over the buffers.
+        flat = flatten(state.params)
+        publisher.publish(
+            lambda: np.asarray(flat), version=int(state.updates), steps=steps, finished=finished
+        )
+
+    def report_row(row: dict[str, Any]) -> None:
+        frames = row.pop("steps") * config.environment.action_repeat
+        report({"frames": frames, "params_version": row["updates"], **row})
+
+    with Prefetcher(lambda: _to_device(source())) as prefetcher:
+        edges = Edges(
+            next_batch=prefetcher.get,
+            read_counts=lambda: _counts(client),
+            publish=publish,
+            report=report_row,
+            save=lambda state, steps: save(checkpointer, state, steps),
+            update_priorities=_priority_updater(config, client),
+            should_stop=stop.is_set,
+        )
+        run_learner(
+            state=state, update=update, steps=steps, edges=edges, periods=periods_of(config)
+        )
+    publisher.close()
+    report.close()
+
+
+def periods_of(config: Config) -> Periods:
+    """How often the learner does what is not an update."""
+    return Periods(
+        total_steps=config.total_steps,
+        warmup_steps=config.replay.warmup_steps,
+        publish_updates=config.learner.publish_period_updates,
+        report_seconds=config.report_seconds,
+        save_seconds=config.learner.checkpoint_seconds,
+    )
+
+
+def save(checkpointer: Checkpointer, state: LearnerState, steps: StepCounter) -> None:
+    """Writes the learner's state and the global step count."""
+    counters = {"steps": steps.total, "last_inserts": steps.last_inserts}
+    path = checkpointer.save(int(state.updates), state, counters)
+    logging.info("saved %s", path)
+
+
+def restore(checkpointer: Checkpointer, fresh: LearnerState) -> tuple[LearnerState, StepCounter]:
+    """The newest checkpoint, or the fresh state where there is none."""
+    restored = checkpointer.restore(fresh)
+    if restored is None:
+        return fresh, StepCounter()
+    logging.info("restored %s", restored.path)
+    counters = restored.counters
+    return (
+        jax.tree.map(jax.numpy.asarray, restored.tree),
+        StepCounter(total=counters["steps"], last_inserts=counters["last_inserts"]),
+    )
+
+
+def _to_device(sampled: sampler.SampledBatch | None) -> Batch | None:
+    if sampled is None:
+        return None
+    transition, weights = jax.device_put((Transition(**sampled.columns), sampled.weights))
+    return Batch(transition, weights, sampled.keys)
+
+
+def _counts(client: reverb.Client) -> ReplayCounts | None:
+    try:
+        return ReplayCounts(*counts.read_counts(client))
+    except SERVER_AWAY as error:
+        # The server is away for a moment; the learner goes on with the last count.
+        logging.warning("replay does not answer: %s", error)
+        return None
+
+
+def _priority_updater(config: Config, client: reverb.Client) -> Any:
+    if not config.replay.prioritized:
+        return None
+
+    def update(keys: np.ndarray, td: chex.Array) -> None:
+        sampler.update_priorities(client, keys, np.asarray(td))
+
+    return update

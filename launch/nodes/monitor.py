@@ -1,0 +1,46 @@
+"""The monitor node: telemetry rows from Reverb to metrics.jsonl and TensorBoard."""
+
+import logging
+import pathlib
+from typing import Any
+
+import launchpad as lp
+import reverb
+
+from launch.monitor.events import EventWriter
+from launch.monitor.metrics_file import MetricsFile
+from launch.monitor.monitor import run_monitor
+from launch.run_dir import RunDir
+from reverb_server import telemetry
+from reverb_server.connection import SERVER_AWAY
+
+
+def run_monitor_node(run_dir: pathlib.Path, client: reverb.Client) -> None:
+    """Writes rows until the program stops; the launcher draws the picture from the file."""
+    stop = lp.stop_event()
+    run_monitor(
+        drain=_Drain(client),
+        should_stop=stop.wait,
+        metrics=MetricsFile(RunDir(run_dir).metrics_file),
+        events=EventWriter(run_dir),
+        view=None,
+    )
+
+
+class _Drain:
+    """Rows from the table; those that do not know the global frame count get the newest one."""
+
+    def __init__(self, client: reverb.Client):
+        self._client = client
+        self._frames = 0
+
+    def __call__(self) -> list[dict[str, Any]]:
+        try:
+            rows = telemetry.drain(self._client)
+        except SERVER_AWAY as error:
+            # The server is away for a moment; its rows wait, or are gone with it.
+            logging.warning("telemetry: %s", error)
+            return []
+        for row in rows:
+            self._frames = max(self._frames, row.setdefault("frames", self._frames))
+        return rows

@@ -1,0 +1,63 @@
+"""The replay node: Launchpad's ReverbNode, serving our tables from the run directory."""
+
+import pathlib
+from typing import Any
+
+import launchpad as lp
+import reverb
+
+from launch import checks, components
+from launch.config import Config
+from launch.run_dir import RunDir
+from reverb_server import server, tables, telemetry
+
+
+def replay_tables(config: Config) -> list[reverb.Table]:
+    """The tables of a run."""
+    replay = config.replay
+    return tables.make_tables(
+        n_step=config.learner.n_step,
+        capacity_steps=replay.replay_capacity_steps,
+        rate_limit=checks.replay_limit(config),
+        num_params=components.num_acting_values(components.network_of(config)),
+        prioritization=prioritization_of(config),
+    )
+
+
+def prioritization_of(config: Config) -> tables.Prioritization | None:
+    """How replay is sampled; None is uniformly."""
+    if not config.replay.prioritized:
+        return None
+    return tables.Prioritization(config.replay.priority_alpha, config.replay.priority_beta)
+
+
+class ReplayNode(lp.ReverbNode):
+    """A ReverbNode that checkpoints durably, also when it stops, and reports its size."""
+
+    def __init__(self, config: Config, run_dir: pathlib.Path):
+        super().__init__(priority_tables_fn=lambda: replay_tables(config))
+        self._config = config
+        self._run_dir = RunDir(run_dir)
+
+    def run(self) -> None:
+        """Serves until the program stops."""
+        address = self._address.resolve()
+        stop = lp.stop_event()
+        writer: list[telemetry.TelemetryWriter] = []
+
+        def report(row: dict[str, Any]) -> None:
+            # Made on first use: the server it writes to runs in this very process.
+            if not writer:
+                writer.append(telemetry.TelemetryWriter(reverb.Client(address), "replay"))
+            print(row, flush=True)
+            writer[0](row)
+
+        server.serve(
+            self._priority_tables_fn(),
+            port=lp.address.get_port_from_address(address),
+            checkpoint_directory=self._run_dir.replay,
+            checkpoint_seconds=self._config.replay.replay_checkpoint_seconds,
+            report_seconds=self._config.report_seconds,
+            report=report,
+            wait_for_stop=stop.wait,
+        )

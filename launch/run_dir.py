@@ -1,0 +1,150 @@
+"""The run directory: where everything of a run is, and how its files are written."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import tempfile
+from typing import Any
+
+import psutil
+
+from launch import config as config_lib
+from launch.errors import InputError
+
+_VERSIONED = (
+    "vantage-rl",
+    "dm-launchpad",
+    "dm-reverb",
+    "tensorflow-cpu",
+    "jax",
+    "jaxlib",
+    "dm-haiku",
+    "optax",
+    "ale-py",
+    "numpy",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDir:
+    """Paths of one run."""
+
+    root: pathlib.Path
+
+    @property
+    def config_file(self) -> pathlib.Path:
+        """The resolved config, with versions, hardware and commit."""
+        return self.root / "config.json"
+
+    @property
+    def metrics_file(self) -> pathlib.Path:
+        """One JSON object a line, from every role."""
+        return self.root / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """Learner checkpoints."""
+        return self.root / "checkpoints"
+
+    @property
+    def replay(self) -> pathlib.Path:
+        """Reverb checkpoints."""
+        return self.root / "replay"
+
+    @property
+    def address_file(self) -> pathlib.Path:
+        """host:port of the Reverb server."""
+        return self.root / "address" / "replay"
+
+    @property
+    def status_file(self) -> pathlib.Path:
+        """The supervisor's view of its nodes."""
+        return self.root / "status.json"
+
+    @property
+    def stop_file(self) -> pathlib.Path:
+        """Exists when someone asked the run to stop."""
+        return self.root / "stop"
+
+    def log_file(self, role: str, index: int) -> pathlib.Path:
+        """Output of one node, over all its restarts."""
+        return self.root / "logs" / f"{role}-{index}.log"
+
+    def create(self, config: config_lib.Config) -> None:
+        """Makes the folder of a new run, readable by its owner only."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.root.chmod(0o700)
+        write_atomically(self.config_file, json.dumps(_describe(config), indent=2) + "\n")
+
+    def load_config(self) -> config_lib.Config:
+        """The config the run was started with."""
+        try:
+            stored = json.loads(self.config_file.read_text())
+            return config_lib.from_json(stored["config"])
+        except FileNotFoundError:
+            raise InputError(f"'{self.root}' is not a run directory: no config.json in it") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.config_file} cannot be read: {error}") from None
+
+    def publish_address(self, address: str) -> None:
+        """Tells who listens where; for the owner's eyes, since the port has no lock."""
+        self.address_file.parent.mkdir(mode=0o700, exist_ok=True)
+        write_atomically(self.address_file, address, mode=0o600)
+
+
+def write_atomically(path: pathlib.Path, text: str, *, mode: int = 0o644) -> None:
+    """Replaces a file as a whole: a reader sees the old text or the new, never half."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as f:
+        f.write(text)
+        f.flush()
+        os.fsync(f.fileno())
+    os.chmod(f.name, mode)
+    os.replace(f.name, path)
+
+
+def _describe(config: config_lib.Config) -> dict[str, Any]:
+    return {
+        "config": config_lib.to_json(config),
+        "versions": {"python": platform.python_version()} | _versions(),
+        "hardware": {
+            "machine": platform.machine(),
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "memory_bytes": psutil.virtual_memory().total,
+        },
+        "commit": _commit(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _VERSIONED:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _commit() -> str | None:
+    """The checkout's commit, or None where the package is not in one."""
+    here = pathlib.Path(__file__).parent
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

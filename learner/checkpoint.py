@@ -1,0 +1,136 @@
+"""Atomic learner checkpoints: one `.npz` a checkpoint, the last k kept.
+
+Arrays are stored by their path in the state's tree and read back into a tree of the same shape, so
+nothing is ever unpickled. A file appears under its final name only when it is whole on disk.
+"""
+
+import dataclasses
+import json
+import logging
+import os
+import pathlib
+import re
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+FORMAT = 1
+_NAME = re.compile(r"^checkpoint-(\d{12})\.npz$")
+_META = "__meta__"
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used, and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Restored:
+    """A checkpoint read back: the tree of arrays and the counters saved with it."""
+
+    path: pathlib.Path
+    tree: Any
+    counters: dict[str, Any]
+
+
+class Checkpointer:
+    """Saves to and restores from one folder."""
+
+    def __init__(self, directory: pathlib.Path, *, keep: int = 3):
+        if keep < 1:
+            raise ValueError(f"keep={keep}: at least one checkpoint must be kept")
+        self._directory = directory
+        self._keep = keep
+
+    def save(self, step: int, tree: Any, counters: Mapping[str, Any]) -> pathlib.Path:
+        """Writes one checkpoint; returns its path once it is durable."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        arrays = {_key(path): np.asarray(leaf) for path, leaf in _leaves(tree)}
+        meta = json.dumps({"format": FORMAT, "counters": dict(counters)})
+        arrays[_META] = np.frombuffer(meta.encode(), np.uint8)
+        path = self._directory / f"checkpoint-{step:012d}.npz"
+        with tempfile.NamedTemporaryFile(dir=self._directory, suffix=".tmp", delete=False) as f:
+            try:
+                np.savez(f, **arrays)
+                f.flush()
+                os.fsync(f.fileno())
+            except BaseException:
+                os.unlink(f.name)
+                raise
+        os.replace(f.name, path)
+        _sync_folder(self._directory)
+        self._remove_old()
+        return path
+
+    def restore(self, like: Any) -> Restored | None:
+        """Reads the newest usable checkpoint into a tree shaped as `like`; None if there is none.
+
+        A damaged file is passed over, loudly, for the one before it. If all are damaged there is
+        nothing sensible to continue from and that is an error.
+        """
+        paths = self._paths()
+        for path in reversed(paths):
+            try:
+                return _read(path, like)
+            except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+                logging.error("checkpoint %s is damaged (%s); trying an older one", path, error)
+        if paths:
+            raise CheckpointError(
+                f"{self._directory}: none of its {len(paths)} checkpoints can be read; "
+                "restore a copy or start a new run"
+            )
+        return None
+
+    def _paths(self) -> list[pathlib.Path]:
+        if not self._directory.is_dir():
+            return []
+        return sorted(p for p in self._directory.iterdir() if _NAME.match(p.name))
+
+    def _remove_old(self) -> None:
+        for path in self._paths()[: -self._keep]:
+            path.unlink()
+        for leftover in self._directory.glob("*.tmp"):
+            leftover.unlink()
+
+
+def _read(path: pathlib.Path, like: Any) -> Restored:
+    with np.load(path, allow_pickle=False) as stored:
+        meta = json.loads(bytes(stored[_META]))
+        if meta["format"] != FORMAT:
+            raise CheckpointError(
+                f"{path}: format {meta['format']}, this version reads {FORMAT}; "
+                "use the version that wrote it"
+            )
+        leaves = [_checked(stored[_key(p)], leaf, _key(p)) for p, leaf in _leaves(like)]
+    tree = jax.tree.unflatten(jax.tree.structure(like), leaves)
+    return Restored(path=path, tree=tree, counters=meta["counters"])
+
+
+def _checked(stored: np.ndarray, leaf: Any, key: str) -> np.ndarray:
+    expected = np.shape(leaf), np.asarray(leaf).dtype
+    if (stored.shape, stored.dtype) != expected:
+        raise CheckpointError(
+            f"{key} is {stored.dtype}{list(stored.shape)} in the checkpoint but "
+            f"{expected[1]}{list(expected[0])} in this configuration"
+        )
+    return stored
+
+
+def _leaves(tree: Any) -> list[tuple[Any, Any]]:
+    return jax.tree_util.tree_flatten_with_path(tree)[0]
+
+
+def _key(path: Any) -> str:
+    return jax.tree_util.keystr(path)
+
+
+def _sync_folder(directory: pathlib.Path) -> None:
+    # The rename itself must survive a power cut, not just the file's bytes.
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,172 @@
+"""The learner's loop: take a batch, update, now and then publish, report and checkpoint.
+
+The loop knows no transport: every edge is a callable of `Edges`. It alone owns the global step
+count and decides when training is over.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import numpy as np
+
+from learner.step_counter import StepCounter
+from learner.transitions import Transition
+from learner.update import LearnerState, Update, UpdateResult
+
+
+class Batch(NamedTuple):
+    """A sampled batch on the device, with what prioritized replay needs to answer."""
+
+    transition: Transition
+    weights: chex.Array  # float32 [B]
+    keys: np.ndarray  # uint64 [B]: replay keys, for new priorities
+
+
+class ReplayCounts(NamedTuple):
+    """What the replay table says of itself."""
+
+    inserts: int
+    samples: int
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Edges:
+    """Everything the loop reaches outside itself."""
+
+    next_batch: Callable[[float], Batch | None]
+    read_counts: Callable[[], ReplayCounts | None]  # None while the server does not answer
+    publish: Callable[[LearnerState, int, bool], None]  # state, global steps, finished
+    report: Callable[[dict[str, Any]], None]
+    save: Callable[[LearnerState, StepCounter], None]
+    update_priorities: Callable[[np.ndarray, chex.Array], None] | None
+    should_stop: Callable[[], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Periods:
+    """How often the loop does what is not an update."""
+
+    total_steps: int
+    warmup_steps: int  # inserts before the first sample; they do not count towards the ratio
+    publish_updates: int
+    report_seconds: float
+    save_seconds: float
+    idle_seconds: float = 1.0  # longest wait for a batch before looking around
+
+
+def run_learner(
+    *,
+    state: LearnerState,
+    update: Update,
+    steps: StepCounter,
+    edges: Edges,
+    periods: Periods,
+    clock: Callable[[], float] = time.monotonic,
+) -> LearnerState:
+    """Runs until the global step count reaches its total, or until told to stop."""
+    loop = _Loop(steps, edges, periods, clock)
+    loop.start(state)
+    while not edges.should_stop():
+        before = clock()
+        batch = edges.next_batch(periods.idle_seconds)
+        loop.waited_seconds += clock() - before
+        if batch is None:
+            loop.idle(state)
+            if loop.finished:
+                break
+            continue
+        state, result = update(state, batch.transition, batch.weights)
+        if edges.update_priorities is not None:
+            edges.update_priorities(batch.keys, result.td)
+        loop.updated(state, result)
+        if loop.finished:
+            break
+    loop.close(state)
+    return state
+
+
+class _Loop:
+    """The bookkeeping between updates."""
+
+    def __init__(
+        self, steps: StepCounter, edges: Edges, periods: Periods, clock: Callable[[], float]
+    ):
+        self._steps, self._edges, self._periods, self._clock = steps, edges, periods, clock
+        self.waited_seconds = 0.0
+        self._updates = 0
+        self._counts: ReplayCounts | None = None
+        self._result: UpdateResult | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self._steps.total >= self._periods.total_steps
+
+    def start(self, state: LearnerState) -> None:
+        self._updates = self._reported_updates = int(state.updates)
+        self._reported_at = self._saved_at = self._clock()
+        self._read_counts()
+        self._publish(state, finished=False)
+
+    def updated(self, state: LearnerState, result: UpdateResult) -> None:
+        self._updates += 1
+        self._result = result
+        if self._updates % self._periods.publish_updates == 0:
+            self._read_counts()
+            self._publish(state, finished=False)
+        self._report_if_due(state)
+        self._save_if_due(state)
+
+    def idle(self, state: LearnerState) -> None:
+        """No data yet: actors still need the step count, and to hear that we are alive."""
+        self._read_counts()
+        self._publish(state, finished=False)
+        self._report_if_due(state)
+        self._save_if_due(state)
+
+    def close(self, state: LearnerState) -> None:
+        self._read_counts()
+        self._edges.save(state, self._steps)
+        self._publish(state, finished=self.finished)
+        self._report(state)
+
+    def _publish(self, state: LearnerState, *, finished: bool) -> None:
+        self._edges.publish(state, self._steps.total, finished)
+
+    def _read_counts(self) -> None:
+        counts = self._edges.read_counts()
+        if counts is not None:
+            self._counts = counts
+            self._steps.observe(counts.inserts)
+
+    def _save_if_due(self, state: LearnerState) -> None:
+        if self._clock() - self._saved_at >= self._periods.save_seconds:
+            self._read_counts()
+            self._edges.save(state, self._steps)
+            self._saved_at = self._clock()
+
+    def _report_if_due(self, state: LearnerState) -> None:
+        if self._clock() - self._reported_at >= self._periods.report_seconds:
+            self._read_counts()
+            self._report(state)
+
+    def _report(self, state: LearnerState) -> None:
+        now = self._clock()
+        seconds = max(now - self._reported_at, 1e-9)
+        row: dict[str, Any] = {
+            "steps": self._steps.total,
+            "updates": self._updates,
+            "updates_per_second": (self._updates - self._reported_updates) / seconds,
+            "data_wait_fraction": min(self.waited_seconds / seconds, 1.0),
+        }
+        if self._counts is not None and self._counts.inserts > self._periods.warmup_steps:
+            inserts = self._counts.inserts - self._periods.warmup_steps
+            row["samples_per_insert"] = self._counts.samples / inserts
+        if self._result is not None:
+            row |= {name: float(v) for name, v in jax.device_get(self._result.scalars).items()}
+        self._edges.report(row)
+        self._reported_at, self._reported_updates, self.waited_seconds = now, self._updates, 0.0

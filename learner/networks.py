@@ -1,0 +1,127 @@
+"""Convolutional torsos with value, advantage and behaviour heads.
+
+A network takes a batch of stacks, uint8 [B, 4, 84, 84], and returns `Heads` with a leading batch
+axis. Parameters live under the module names `torso`, `value`, `advantage` and `behaviour`, so the
+part that acting needs (torso and advantage) is a plain subset of the dictionary.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import chex
+import haiku as hk
+import jax
+import jax.numpy as jnp
+
+from learner.losses import Heads
+
+OBSERVATION_SHAPE = (4, 84, 84)
+_ACTING_MODULES = ("torso", "advantage")
+
+
+class Conv(NamedTuple):
+    """One convolution: output channels, kernel side, stride."""
+
+    channels: int
+    kernel: int
+    stride: int
+
+
+class Architecture(NamedTuple):
+    """A torso and the hidden size of the heads on it."""
+
+    convs: tuple[Conv, ...]
+    hidden: int
+
+
+ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
+    {
+        "nature": Architecture((Conv(32, 8, 4), Conv(64, 4, 2), Conv(64, 3, 1)), 512),
+        "nips2013": Architecture((Conv(16, 8, 4), Conv(32, 4, 2)), 256),
+        # nips2013 with one more strided convolution: a fifth of the parameters, and an update
+        # takes 0.6 of the time.
+        "small": Architecture((Conv(16, 8, 4), Conv(32, 4, 2), Conv(32, 3, 2)), 256),
+        # Real but quick to compile: for tests and first tries.
+        "tiny": Architecture((Conv(4, 8, 8), Conv(8, 4, 2)), 16),
+    }
+)
+
+
+class Network(NamedTuple):
+    """Pure functions of one architecture."""
+
+    init: Callable[[chex.PRNGKey], hk.MutableParams]
+    apply: Callable[[hk.Params, chex.Array], Heads]
+    advantage: Callable[[hk.Params, chex.Array], chex.Array]  # needs the acting subset only
+
+
+def make_network(
+    architecture: Architecture,
+    num_actions: int,
+    *,
+    value_head: bool,
+    behaviour_head: bool,
+    normalize: bool = False,
+) -> Network:
+    """Builds a network with just the heads an algorithm needs.
+
+    `normalize` puts a layer normalization before every non-linearity.
+    """
+    head = functools.partial(_head, hidden=architecture.hidden, normalize=normalize)
+
+    def heads(stack: chex.Array) -> Heads:
+        embedding = _torso(architecture, stack, normalize)
+        advantage = head("advantage", embedding, outputs=num_actions)
+        value = jnp.zeros(advantage.shape[0])
+        if value_head:
+            value = head("value", embedding, outputs=1)[:, 0]
+        logits = jnp.zeros_like(advantage)
+        if behaviour_head:
+            # The likelihood of the behaviour must never shape the torso.
+            embedding = jax.lax.stop_gradient(embedding)
+            logits = head("behaviour", embedding, outputs=num_actions)
+        return Heads(value=value, advantage=advantage, logits=logits)
+
+    def advantage(stack: chex.Array) -> chex.Array:
+        embedding = _torso(architecture, stack, normalize)
+        return head("advantage", embedding, outputs=num_actions)
+
+    heads_fn = hk.without_apply_rng(hk.transform(heads))
+    advantage_fn = hk.without_apply_rng(hk.transform(advantage))
+
+    def init(key: chex.PRNGKey) -> hk.MutableParams:
+        return heads_fn.init(key, jnp.zeros((1, *OBSERVATION_SHAPE), jnp.uint8))
+
+    return Network(init=init, apply=heads_fn.apply, advantage=advantage_fn.apply)
+
+
+def acting_params(params: hk.Params) -> hk.MutableParams:
+    """The parameters an actor needs: argmax A = argmax Q, so neither V nor mu."""
+    return {name: leaf for name, leaf in params.items() if name.split("/")[0] in _ACTING_MODULES}
+
+
+def _torso(architecture: Architecture, stack: chex.Array, normalize: bool) -> chex.Array:
+    chex.assert_shape(stack, (None, *OBSERVATION_SHAPE))
+    x = jnp.moveaxis(stack, 1, -1).astype(jnp.float32) / 255.0
+    with hk.name_scope("torso"):
+        for i, (channels, kernel, stride) in enumerate(architecture.convs):
+            x = hk.Conv2D(channels, kernel, stride, padding="VALID", name=f"conv_{i}")(x)
+            x = jax.nn.relu(_normalized(x, f"conv_{i}") if normalize else x)
+    return x.reshape(x.shape[0], -1)
+
+
+def _head(
+    name: str, embedding: chex.Array, *, hidden: int, outputs: int, normalize: bool
+) -> chex.Array:
+    with hk.name_scope(name):
+        x = hk.Linear(hidden, name="hidden")(embedding)
+        x = jax.nn.relu(_normalized(x, "hidden") if normalize else x)
+        return hk.Linear(outputs, name="out")(x)
+
+
+def _normalized(x: chex.Array, name: str) -> chex.Array:
+    """Normalizes each example over all its features, with a scale and offset per feature."""
+    axes = tuple(range(1, x.ndim))
+    return hk.LayerNorm(axes, create_scale=True, create_offset=True, name=f"{name}_norm")(x)

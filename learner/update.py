@@ -1,0 +1,104 @@
+"""The update: one batch in, new parameters out, as a pure function of the learner's state.
+
+Target copy, optimizer and counters are inside, so one jitted call (with the state donated) is all
+the loop dispatches. The order is the paper's: targets, errors, Huber, behaviour likelihood.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import chex
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import optax
+
+from learner import losses
+from learner.behaviour import BehaviourLoss
+from learner.networks import Network
+from learner.transitions import Transition, n_step_return
+
+
+class LearnerState(NamedTuple):
+    """Everything an update reads and writes."""
+
+    params: hk.Params
+    target_params: hk.Params
+    opt_state: optax.OptState
+    updates: chex.Array  # int32 []
+
+
+class UpdateResult(NamedTuple):
+    """What an update says of its batch."""
+
+    td: chex.Array  # [B]: errors of the implied Q
+    scalars: dict[str, chex.Array]  # means over the batch, for logs
+
+
+Update = Callable[[LearnerState, Transition, chex.Array], tuple[LearnerState, UpdateResult]]
+
+
+def init_state(
+    network: Network, optimizer: optax.GradientTransformation, key: chex.PRNGKey
+) -> LearnerState:
+    """A fresh state; the target network starts as a copy of the online one."""
+    params = network.init(key)
+    return LearnerState(
+        params=params,
+        target_params=jax.tree.map(jnp.copy, params),
+        opt_state=optimizer.init(params),
+        updates=jnp.zeros((), jnp.int32),
+    )
+
+
+def make_update(
+    network: Network,
+    loss: losses.Loss,
+    optimizer: optax.GradientTransformation,
+    *,
+    target_period_updates: int,
+    behaviour_loss: BehaviourLoss,
+) -> Update:
+    """Builds `update(state, batch, weights)`; `weights` [B] scale the value losses."""
+    backup_fn = jax.vmap(lambda *args: losses.backup_target(loss, *args))
+
+    def targets(state: LearnerState, batch: Transition) -> chex.Array:
+        policy_t = jax.vmap(losses.greedy_policy)(network.advantage(state.params, batch.o_t))
+        target_t = network.apply(state.target_params, batch.o_t)
+        return_t, discount_t = jax.vmap(n_step_return)(batch.r_t, batch.discount_t)
+        return backup_fn(target_t, policy_t, return_t, discount_t)
+
+    def loss_fn(
+        params: hk.Params, batch: Transition, weights: chex.Array, backup: chex.Array
+    ) -> tuple[chex.Array, UpdateResult]:
+        online = network.apply(params, batch.o_tm1)
+        errors = jax.vmap(loss.errors)(online, batch.a_tm1, backup)
+        per_item = optax.huber_loss(errors.regressed).sum(axis=1)
+        chex.assert_equal_shape([per_item, weights])
+        value_loss = jnp.mean(weights * per_item)
+        behaviour = jnp.zeros(())
+        if loss.behaviour_head:
+            behaviour = jnp.mean(jax.vmap(behaviour_loss)(online.logits, batch))
+        scalars = {
+            "loss": value_loss,
+            "loss_behaviour": behaviour,
+            "td_abs": jnp.mean(jnp.abs(errors.td)),
+            "value": jnp.mean(jax.vmap(loss.q_values)(online).max(axis=1)),
+        }
+        return value_loss + behaviour, UpdateResult(td=errors.td, scalars=scalars)
+
+    def update(
+        state: LearnerState, batch: Transition, weights: chex.Array
+    ) -> tuple[LearnerState, UpdateResult]:
+        backup = targets(state, batch)
+        gradients, result = jax.grad(loss_fn, has_aux=True)(state.params, batch, weights, backup)
+        direction, opt_state = optimizer.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, direction)
+        updates = state.updates + 1
+        target_params = optax.periodic_update(
+            params, state.target_params, updates, target_period_updates
+        )
+        result.scalars["grad_norm"] = optax.global_norm(gradients)
+        return LearnerState(params, target_params, opt_state, updates), result
+
+    return update

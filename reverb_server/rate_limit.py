@@ -1,0 +1,49 @@
+"""How far sampling and inserting may run apart, in numbers that cannot deadlock.
+
+Reverb keeps `inserts * samples_per_insert - samples` within a band around its value at the end of
+the warm-up. The learner takes a whole batch at a time and holds some more in flight; actors insert
+one item at a time. If the band is narrower than both together, the learner can wait for items the
+actors are not allowed to insert. This module is plain arithmetic: checking a config needs no Reverb.
+"""
+
+import dataclasses
+
+
+class RateLimitError(ValueError):
+    """Settings under which actors and learner would wait for each other for ever."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RateLimit:
+    """A sample-to-insert ratio with the half-width of its band, in samples."""
+
+    samples_per_insert: float
+    warmup_steps: int
+    error_buffer: float
+
+
+def make_rate_limit(
+    *,
+    samples_per_insert: float,
+    warmup_steps: int,
+    batch_size: int,
+    in_flight_batches: int,
+    error_buffer: float | None = None,
+) -> RateLimit:
+    """Chooses the narrowest comfortable band, or checks the given one."""
+    # The learner's next batch, those in flight, and the insert that must still be allowed.
+    needed = batch_size * (1 + in_flight_batches) + samples_per_insert
+    if error_buffer is None:
+        # Four times the least: the two sides then rarely touch both ends of the band.
+        error_buffer = 4.0 * needed
+    if 2 * error_buffer < needed:
+        raise RateLimitError(
+            f"error_buffer={error_buffer:g} can deadlock: with batch_size={batch_size} and "
+            f"samples_per_insert={samples_per_insert:g} it must be at least {needed / 2:g}"
+        )
+    if warmup_steps < batch_size:
+        raise RateLimitError(
+            f"warmup_steps={warmup_steps} is less than batch_size={batch_size}; "
+            "raise the warm-up or lower the batch"
+        )
+    return RateLimit(samples_per_insert, warmup_steps, error_buffer)
