@@ -50,7 +50,9 @@ def check_new_run_dir(run_dir: pathlib.Path) -> None:
             "or choose another with --run-dir"
         )
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
-        raise InputError(f"run directory '{run_dir}' exists and is not an empty folder; choose another")
+        raise InputError(
+            f"run directory '{run_dir}' exists and is not an empty folder; choose another"
+        )
 
 
 def check_port(port: int) -> None:

@@ -1,6 +1,7 @@
 """The command line: `vantage COMMAND ...`. Flags are derived from the config's dataclasses."""
 
 import dataclasses
+import itertools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -98,18 +99,23 @@ class _Early:
 
     @classmethod
     def read(cls, args: Sequence[str]) -> "_Early":
-        values = {"--preset": None, "--run-dir": None}
-        for position, arg in enumerate(args):
-            name, equals, value = arg.replace("_", "-", 1 if arg == "--run_dir" else 0).partition("=")
-            if name in values:
-                following = args[position + 1] if position + 1 < len(args) else None
-                values[name] = value if equals else following
-        run_dir = values["--run-dir"]
+        run_dir = _value_of("--run-dir", args)
         return cls(
-            preset=values["--preset"] or _DEFAULT_PRESET,
+            preset=_value_of("--preset", args) or _DEFAULT_PRESET,
             resume="--resume" in args,
             run_dir=None if run_dir is None else pathlib.Path(run_dir),
         )
+
+
+def _value_of(flag: str, args: Sequence[str]) -> str | None:
+    """The last value of a flag, written `--flag value` or `--flag=value`."""
+    value = None
+    for arg, following in itertools.zip_longest(args, args[1:]):
+        # Both spellings work on the command line, so both must here.
+        name, equals, attached = arg.partition("=")
+        if name.replace("_", "-") == flag:
+            value = attached if equals else following
+    return value
 
 
 def _status(args: Sequence[str]) -> ExitCode:
@@ -153,7 +159,12 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 
 def _usage() -> str:
     lines = [f"usage: vantage {{{','.join(_COMMANDS)}}} ...", "", _DESCRIPTION, ""]
-    about = {"train": _TrainFlags, "status": _StatusFlags, "stop": _StopFlags, "doctor": _DoctorFlags}
+    about = {
+        "train": _TrainFlags,
+        "status": _StatusFlags,
+        "stop": _StopFlags,
+        "doctor": _DoctorFlags,
+    }
     for name, flags in about.items():
         lines.append(f"  {name:8} {(flags.__doc__ or '').splitlines()[0]}")
     return "\n".join([*lines, "", "vantage COMMAND --help lists its flags."])

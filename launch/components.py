@@ -96,7 +96,7 @@ def make_epsilon(config: Config, actor: int) -> EpsilonFn:
     return LinearEpsilon(config.actor.final_epsilon, config.epsilon_decay_frames)
 
 
-def acting_shape(network: Network) -> dict[str, Any]:
+def acting_shape(network: Network) -> Any:
     """Shapes of the acting parameters, without computing them."""
     return acting_params(jax.eval_shape(network.init, jax.random.PRNGKey(0)))
 

@@ -1,15 +1,19 @@
 """Which nodes a run has: groups of the Launchpad program, and how many nodes are in each."""
 
-from typing import NamedTuple
+import dataclasses
 
 from launch.config import Config
 
 
-class NodeName(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class NodeName:
     """A node of the program."""
 
     role: str
     index: int
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.index}"
 
 
 def program_layout(config: Config) -> dict[str, int]:

@@ -86,7 +86,9 @@ class RunDir:
             stored = json.loads(self.config_file.read_text())
             return config_lib.from_json(stored["config"])
         except FileNotFoundError:
-            raise InputError(f"'{self.root}' is not a run directory: no config.json in it") from None
+            raise InputError(
+                f"'{self.root}' is not a run directory: no config.json in it"
+            ) from None
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{self.config_file} cannot be read: {error}") from None
 

@@ -84,7 +84,7 @@ class _Node:
 
     @property
     def label(self) -> str:
-        return f"{self.spec.name.role}-{self.spec.name.index}"
+        return str(self.spec.name)
 
     @property
     def alive(self) -> bool:
@@ -246,7 +246,9 @@ class Supervisor:
         if node.state is State.RUNNING and node.restarts > 0:
             self._on_event(f"{node.label} restarted ({node.restarts})")
         elif node.state is State.WAITING:
-            self._on_event(f"{node.label} ended with code {node.exit_code}; see {node.spec.log_file}")
+            self._on_event(
+                f"{node.label} ended with code {node.exit_code}; see {node.spec.log_file}"
+            )
 
     def _write_status(self, *, force: bool) -> None:
         now = time.monotonic()
@@ -279,7 +281,8 @@ class Supervisor:
 def _failure(node: _Node) -> str:
     lines = node.spec.log_file.read_text(errors="replace").strip().splitlines()
     last = lines[-1] if lines else "no output"
-    return f"{node.label} failed {_MAX_QUICK_FAILURES} times in a row: {last} (see {node.spec.log_file})"
+    failed = f"{node.label} failed {_MAX_QUICK_FAILURES} times in a row"
+    return f"{failed}: {last} (see {node.spec.log_file})"
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import portpicker
 
-from launch import checks, config as config_lib
+from launch import checks
+from launch import config as config_lib
 from launch.config import Config
 from launch.errors import ExitCode, InputError
 from launch.layout import NodeName, node_names
@@ -193,7 +194,7 @@ def _node_spec(run_dir: RunDir, name: NodeName) -> NodeSpec:
             str(name.index),
         ],
         environment=_node_environment(name.role),
-        log_file=run_dir.log_file(*name),
+        log_file=run_dir.log_file(name.role, name.index),
     )
 
 
@@ -202,7 +203,11 @@ def _node_environment(role: str) -> dict[str, str]:
     if role == "learner":
         return environment
     # The accelerator is the learner's alone, and so are all threads but one each.
-    one_thread = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    one_thread = {
+        "OMP_NUM_THREADS": "1",
+        "TF_NUM_INTRAOP_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
     cpu_only = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "XLA_FLAGS": flags}
     return {**environment, **one_thread, **cpu_only}

@@ -13,16 +13,16 @@ import jax.numpy as jnp
 
 from learner.transitions import Transition
 
-BehaviourLoss = Callable[[chex.Array, Transition], chex.Array]
+BehaviourLoss = Callable[[jax.Array, Transition], jax.Array]
 
 
-def sampled_action_loss(logits: chex.Array, item: Transition) -> chex.Array:
+def sampled_action_loss(logits: jax.Array, item: Transition) -> jax.Array:
     """-log mu(a | x) for the action taken (paper, Algorithms 2 and 3)."""
     chex.assert_rank([logits, item.a_tm1], [1, 0])
     return -jax.nn.log_softmax(logits)[item.a_tm1]
 
 
-def distribution_loss(logits: chex.Array, item: Transition) -> chex.Array:
+def distribution_loss(logits: jax.Array, item: Transition) -> jax.Array:
     """Cross-entropy of mu against the actor's epsilon-greedy distribution."""
     chex.assert_rank([logits, item.epsilon, item.greedy_tm1], [1, 0, 0])
     num_actions = logits.shape[0]

@@ -1,7 +1,8 @@
 """Atomic learner checkpoints: one `.npz` a checkpoint, the last k kept.
 
 Arrays are stored by their path in the state's tree and read back into a tree of the same shape, so
-nothing is ever unpickled. A file appears under its final name only when it is whole on disk.
+nothing is ever unpickled. A file appears under its final name only when it is whole on disk; its
+checksums are verified before anything in it is believed.
 """
 
 import dataclasses
@@ -10,8 +11,10 @@ import logging
 import os
 import pathlib
 import re
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +24,17 @@ import numpy as np
 FORMAT = 1
 _NAME = re.compile(r"^checkpoint-(\d{12})\.npz$")
 _META = "__meta__"
+# What reading a truncated or altered archive raises, depending on which bytes are wrong.
+_DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    RuntimeError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class CheckpointError(Exception):
@@ -62,21 +76,22 @@ class Checkpointer:
                 raise
         os.replace(f.name, path)
         _sync_folder(self._directory)
-        self._remove_old()
+        self._remove_others(path)
         return path
 
     def restore(self, like: Any) -> Restored | None:
         """Reads the newest usable checkpoint into a tree shaped as `like`; None if there is none.
 
         A damaged file is passed over, loudly, for the one before it. If all are damaged there is
-        nothing sensible to continue from and that is an error.
+        nothing sensible to continue from and that is an error; so is a whole file of another
+        configuration, which an older one would hide.
         """
         paths = self._paths()
         for path in reversed(paths):
             try:
                 return _read(path, like)
-            except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-                logging.error("checkpoint %s is damaged (%s); trying an older one", path, error)
+            except _DAMAGE as error:
+                logging.error("checkpoint %s is damaged (%r); trying an older one", path, error)
         if paths:
             raise CheckpointError(
                 f"{self._directory}: none of its {len(paths)} checkpoints can be read; "
@@ -89,14 +104,25 @@ class Checkpointer:
             return []
         return sorted(p for p in self._directory.iterdir() if _NAME.match(p.name))
 
-    def _remove_old(self) -> None:
-        for path in self._paths()[: -self._keep]:
+    def _remove_others(self, saved: pathlib.Path) -> None:
+        """Keeps `saved` and the ones before it.
+
+        One with a higher number was damaged, and training went on from an older one: it must not
+        pass for the newest.
+        """
+        paths = self._paths()
+        newest = paths.index(saved)
+        for path in paths[: max(newest + 1 - self._keep, 0)] + paths[newest + 1 :]:
             path.unlink()
         for leftover in self._directory.glob("*.tmp"):
             leftover.unlink()
 
 
 def _read(path: pathlib.Path, like: Any) -> Restored:
+    with zipfile.ZipFile(path) as archive:
+        damaged_member = archive.testzip()
+        if damaged_member is not None:
+            raise zipfile.BadZipFile(f"wrong checksum of {damaged_member}")
     with np.load(path, allow_pickle=False) as stored:
         meta = json.loads(bytes(stored[_META]))
         if meta["format"] != FORMAT:
@@ -104,17 +130,25 @@ def _read(path: pathlib.Path, like: Any) -> Restored:
                 f"{path}: format {meta['format']}, this version reads {FORMAT}; "
                 "use the version that wrote it"
             )
-        leaves = [_checked(stored[_key(p)], leaf, _key(p)) for p, leaf in _leaves(like)]
+        expected = {_key(p): leaf for p, leaf in _leaves(like)}
+        different = expected.keys() ^ (set(stored.files) - {_META})
+        if different:
+            raise CheckpointError(
+                f"{path}: {min(different)} is only in one of the checkpoint and this configuration; "
+                "continue with the configuration that wrote it"
+            )
+        leaves = [_checked(stored[key], leaf, f"{path}: {key}") for key, leaf in expected.items()]
     tree = jax.tree.unflatten(jax.tree.structure(like), leaves)
     return Restored(path=path, tree=tree, counters=meta["counters"])
 
 
-def _checked(stored: np.ndarray, leaf: Any, key: str) -> np.ndarray:
+def _checked(stored: np.ndarray, leaf: Any, name: str) -> np.ndarray:
     expected = np.shape(leaf), np.asarray(leaf).dtype
     if (stored.shape, stored.dtype) != expected:
         raise CheckpointError(
-            f"{key} is {stored.dtype}{list(stored.shape)} in the checkpoint but "
-            f"{expected[1]}{list(expected[0])} in this configuration"
+            f"{name} is {stored.dtype}{list(stored.shape)} in the checkpoint but "
+            f"{expected[1]}{list(expected[0])} in this configuration; "
+            "continue with the configuration that wrote it"
         )
     return stored
 

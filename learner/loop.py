@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import numpy as np
 
@@ -22,7 +21,7 @@ class Batch(NamedTuple):
     """A sampled batch on the device, with what prioritized replay needs to answer."""
 
     transition: Transition
-    weights: chex.Array  # float32 [B]
+    weights: jax.Array  # float32 [B]
     keys: np.ndarray  # uint64 [B]: replay keys, for new priorities
 
 
@@ -43,7 +42,7 @@ class Edges:
     publish: Callable[[LearnerState, int, bool], None]  # state, global steps, finished
     report: Callable[[dict[str, Any]], None]
     save: Callable[[LearnerState, StepCounter], None]
-    update_priorities: Callable[[np.ndarray, chex.Array], None] | None
+    update_priorities: Callable[[np.ndarray, jax.Array], None] | None
     should_stop: Callable[[], bool]
 
 
@@ -71,21 +70,15 @@ def run_learner(
     """Runs until the global step count reaches its total, or until told to stop."""
     loop = _Loop(steps, edges, periods, clock)
     loop.start(state)
-    while not edges.should_stop():
-        before = clock()
-        batch = edges.next_batch(periods.idle_seconds)
-        loop.waited_seconds += clock() - before
+    while not (edges.should_stop() or loop.finished):
+        batch = loop.next_batch()
         if batch is None:
             loop.idle(state)
-            if loop.finished:
-                break
             continue
         state, result = update(state, batch.transition, batch.weights)
         if edges.update_priorities is not None:
             edges.update_priorities(batch.keys, result.td)
         loop.updated(state, result)
-        if loop.finished:
-            break
     loop.close(state)
     return state
 
@@ -97,45 +90,56 @@ class _Loop:
         self, steps: StepCounter, edges: Edges, periods: Periods, clock: Callable[[], float]
     ):
         self._steps, self._edges, self._periods, self._clock = steps, edges, periods, clock
-        self.waited_seconds = 0.0
+        self._waited_seconds = 0.0
+        # Decided when parameters are published, not when the clock asks for a report: the number of
+        # updates of a deterministic run must not depend on how fast it ran.
+        self.finished = False
         self._updates = 0
         self._counts: ReplayCounts | None = None
         self._result: UpdateResult | None = None
 
-    @property
-    def finished(self) -> bool:
-        return self._steps.total >= self._periods.total_steps
-
     def start(self, state: LearnerState) -> None:
         self._updates = self._reported_updates = int(state.updates)
         self._reported_at = self._saved_at = self._clock()
-        self._read_counts()
-        self._publish(state, finished=False)
+        self._publish(state)
+
+    def next_batch(self) -> Batch | None:
+        """The next batch, or None. Waiting counts from when the device has nothing to compute."""
+        batch = self._take(timeout_seconds=0.0)
+        if batch is not None:
+            return batch
+        jax.block_until_ready(self._result)
+        return self._take(timeout_seconds=self._periods.idle_seconds)
 
     def updated(self, state: LearnerState, result: UpdateResult) -> None:
         self._updates += 1
         self._result = result
         if self._updates % self._periods.publish_updates == 0:
-            self._read_counts()
-            self._publish(state, finished=False)
-        self._report_if_due(state)
+            self._publish(state)
+        self._report_if_due()
         self._save_if_due(state)
 
     def idle(self, state: LearnerState) -> None:
         """No data yet: actors still need the step count, and to hear that we are alive."""
-        self._read_counts()
-        self._publish(state, finished=False)
-        self._report_if_due(state)
+        self._publish(state)
+        self._report_if_due()
         self._save_if_due(state)
 
     def close(self, state: LearnerState) -> None:
-        self._read_counts()
+        self._publish(state)
         self._edges.save(state, self._steps)
-        self._publish(state, finished=self.finished)
-        self._report(state)
+        self._report()
 
-    def _publish(self, state: LearnerState, *, finished: bool) -> None:
-        self._edges.publish(state, self._steps.total, finished)
+    def _take(self, *, timeout_seconds: float) -> Batch | None:
+        before = self._clock()
+        batch = self._edges.next_batch(timeout_seconds)
+        self._waited_seconds += self._clock() - before
+        return batch
+
+    def _publish(self, state: LearnerState) -> None:
+        self._read_counts()
+        self.finished = self._steps.total >= self._periods.total_steps
+        self._edges.publish(state, self._steps.total, self.finished)
 
     def _read_counts(self) -> None:
         counts = self._edges.read_counts()
@@ -149,24 +153,25 @@ class _Loop:
             self._edges.save(state, self._steps)
             self._saved_at = self._clock()
 
-    def _report_if_due(self, state: LearnerState) -> None:
+    def _report_if_due(self) -> None:
         if self._clock() - self._reported_at >= self._periods.report_seconds:
             self._read_counts()
-            self._report(state)
+            self._report()
 
-    def _report(self, state: LearnerState) -> None:
+    def _report(self) -> None:
+        # Reading the scalars waits for the device, so that the time covers the updates counted.
+        scalars = jax.device_get(self._result.scalars) if self._result is not None else {}
         now = self._clock()
         seconds = max(now - self._reported_at, 1e-9)
         row: dict[str, Any] = {
             "steps": self._steps.total,
             "updates": self._updates,
             "updates_per_second": (self._updates - self._reported_updates) / seconds,
-            "data_wait_fraction": min(self.waited_seconds / seconds, 1.0),
+            "data_wait_fraction": min(self._waited_seconds / seconds, 1.0),
         }
         if self._counts is not None and self._counts.inserts > self._periods.warmup_steps:
             inserts = self._counts.inserts - self._periods.warmup_steps
             row["samples_per_insert"] = self._counts.samples / inserts
-        if self._result is not None:
-            row |= {name: float(v) for name, v in jax.device_get(self._result.scalars).items()}
+        row |= {name: float(scalar) for name, scalar in scalars.items()}
         self._edges.report(row)
-        self._reported_at, self._reported_updates, self.waited_seconds = now, self._updates, 0.0
+        self._reported_at, self._reported_updates, self._waited_seconds = now, self._updates, 0.0

@@ -29,19 +29,19 @@ import jax.numpy as jnp
 class Heads(NamedTuple):
     """What a network says of one observation. Heads an algorithm does not use are zero."""
 
-    value: chex.Array  # []: V
-    advantage: chex.Array  # [A]: f, raw A, or Q itself for algorithm `q`
-    logits: chex.Array  # [A]: of mu; zeros mean the uniform policy
+    value: jax.Array  # []: V
+    advantage: jax.Array  # [A]: f, raw A, or Q itself for algorithm `q`
+    logits: jax.Array  # [A]: of mu; zeros mean the uniform policy
 
 
 class Errors(NamedTuple):
     """Errors of one transition: what is regressed, and the error of the implied Q."""
 
-    regressed: chex.Array  # [k]: each gets its own loss term
-    td: chex.Array  # []: Q(x, a) - y, used for priorities and logs
+    regressed: jax.Array  # [k]: each gets its own loss term
+    td: jax.Array  # []: Q(x, a) - y, used for priorities and logs
 
 
-def centred_q(heads: Heads) -> chex.Array:
+def centred_q(heads: Heads) -> jax.Array:
     """Q = V + A - sum_b mu(b) A(b), mu under stop-gradient (paper: behavior dueling)."""
     chex.assert_rank([heads.value, heads.advantage, heads.logits], [0, 1, 1])
     mu = jax.nn.softmax(jax.lax.stop_gradient(heads.logits))
@@ -59,23 +59,23 @@ class Loss(Protocol):
     def behaviour_head(self) -> bool:
         """Whether the network needs a head for mu, the average behaviour policy."""
 
-    def q_values(self, heads: Heads) -> chex.Array:
+    def q_values(self, heads: Heads) -> jax.Array:
         """The Q-function the heads imply, for all actions."""
 
-    def errors(self, online_tm1: Heads, a_tm1: chex.Array, backup: chex.Array) -> Errors:
+    def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         """Errors at (x, a) against the back-up target y."""
 
 
 def backup_target(
-    loss: Loss, target_t: Heads, policy_t: chex.Array, return_t: chex.Array, discount_t: chex.Array
-) -> chex.Array:
+    loss: Loss, target_t: Heads, policy_t: jax.Array, return_t: jax.Array, discount_t: jax.Array
+) -> jax.Array:
     """y = R + D sum_b pi(b) Q^-(x_n, b). No gradient flows through it."""
     chex.assert_rank([policy_t, return_t, discount_t], [1, 0, 0])
     bootstrap = jnp.sum(policy_t * loss.q_values(target_t))
     return jax.lax.stop_gradient(return_t + discount_t * bootstrap)
 
 
-def greedy_policy(advantage: chex.Array) -> chex.Array:
+def greedy_policy(advantage: jax.Array) -> jax.Array:
     """The greedy policy as a distribution; argmax A = argmax Q, so V and mu are not needed."""
     return jax.nn.one_hot(jnp.argmax(advantage), advantage.shape[0])
 
@@ -87,11 +87,11 @@ class QLearning:
     value_head: bool = False
     behaviour_head: bool = False
 
-    def q_values(self, heads: Heads) -> chex.Array:
+    def q_values(self, heads: Heads) -> jax.Array:
         """Q is the advantage head itself."""
         return heads.advantage
 
-    def errors(self, online_tm1: Heads, a_tm1: chex.Array, backup: chex.Array) -> Errors:
+    def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         """Q(x, a) - y."""
         return _q_error(self.q_values(online_tm1), a_tm1, backup)
 
@@ -103,11 +103,13 @@ class Dueling:
     value_head: bool = True
     behaviour_head: bool = False
 
-    def q_values(self, heads: Heads) -> chex.Array:
-        """Centred Q; without a behaviour head the logits are zero and nu is uniform."""
+    def q_values(self, heads: Heads) -> jax.Array:
+        """Centred Q, by the mean of A where nu is uniform."""
+        if not self.behaviour_head:
+            heads = heads._replace(logits=jnp.zeros_like(heads.logits))
         return centred_q(heads)
 
-    def errors(self, online_tm1: Heads, a_tm1: chex.Array, backup: chex.Array) -> Errors:
+    def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         """Q(x, a) - y."""
         return _q_error(self.q_values(online_tm1), a_tm1, backup)
 
@@ -123,11 +125,11 @@ class VALearning:
     value_head: bool = True
     behaviour_head: bool = True
 
-    def q_values(self, heads: Heads) -> chex.Array:
+    def q_values(self, heads: Heads) -> jax.Array:
         """Centred Q, the one bootstrapped from."""
         return centred_q(heads)
 
-    def errors(self, online_tm1: Heads, a_tm1: chex.Array, backup: chex.Array) -> Errors:
+    def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         """V(x) - y and A(x, a) - (y - V(x))."""
         value, advantage = online_tm1.value, online_tm1.advantage[a_tm1]
         value_error = value - backup
@@ -136,7 +138,7 @@ class VALearning:
         return Errors(jnp.stack([value_error, advantage_error]), td)
 
 
-def _q_error(q_tm1: chex.Array, a_tm1: chex.Array, backup: chex.Array) -> Errors:
+def _q_error(q_tm1: jax.Array, a_tm1: jax.Array, backup: jax.Array) -> Errors:
     td = q_tm1[a_tm1] - backup
     return Errors(td[None], td)
 

@@ -8,7 +8,7 @@ part that acting needs (torso and advantage) is a plain subset of the dictionary
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import haiku as hk
@@ -52,9 +52,9 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
 class Network(NamedTuple):
     """Pure functions of one architecture."""
 
-    init: Callable[[chex.PRNGKey], hk.MutableParams]
-    apply: Callable[[hk.Params, chex.Array], Heads]
-    advantage: Callable[[hk.Params, chex.Array], chex.Array]  # needs the acting subset only
+    init: Callable[[jax.Array], hk.MutableParams]
+    apply: Callable[[hk.Params, jax.Array], Heads]
+    advantage: Callable[[hk.Params, jax.Array], jax.Array]  # needs the acting subset only
 
 
 def make_network(
@@ -71,7 +71,7 @@ def make_network(
     """
     head = functools.partial(_head, hidden=architecture.hidden, normalize=normalize)
 
-    def heads(stack: chex.Array) -> Heads:
+    def heads(stack: jax.Array) -> Heads:
         embedding = _torso(architecture, stack, normalize)
         advantage = head("advantage", embedding, outputs=num_actions)
         value = jnp.zeros(advantage.shape[0])
@@ -84,25 +84,25 @@ def make_network(
             logits = head("behaviour", embedding, outputs=num_actions)
         return Heads(value=value, advantage=advantage, logits=logits)
 
-    def advantage(stack: chex.Array) -> chex.Array:
+    def advantage(stack: jax.Array) -> jax.Array:
         embedding = _torso(architecture, stack, normalize)
         return head("advantage", embedding, outputs=num_actions)
 
-    heads_fn = hk.without_apply_rng(hk.transform(heads))
-    advantage_fn = hk.without_apply_rng(hk.transform(advantage))
+    heads_fn: hk.Transformed = hk.without_apply_rng(hk.transform(heads))
+    advantage_fn: hk.Transformed = hk.without_apply_rng(hk.transform(advantage))
 
-    def init(key: chex.PRNGKey) -> hk.MutableParams:
+    def init(key: jax.Array) -> hk.MutableParams:
         return heads_fn.init(key, jnp.zeros((1, *OBSERVATION_SHAPE), jnp.uint8))
 
     return Network(init=init, apply=heads_fn.apply, advantage=advantage_fn.apply)
 
 
-def acting_params(params: hk.Params) -> hk.MutableParams:
+def acting_params(params: hk.Params) -> dict[str, Any]:
     """The parameters an actor needs: argmax A = argmax Q, so neither V nor mu."""
     return {name: leaf for name, leaf in params.items() if name.split("/")[0] in _ACTING_MODULES}
 
 
-def _torso(architecture: Architecture, stack: chex.Array, normalize: bool) -> chex.Array:
+def _torso(architecture: Architecture, stack: jax.Array, normalize: bool) -> jax.Array:
     chex.assert_shape(stack, (None, *OBSERVATION_SHAPE))
     x = jnp.moveaxis(stack, 1, -1).astype(jnp.float32) / 255.0
     with hk.name_scope("torso"):
@@ -113,15 +113,15 @@ def _torso(architecture: Architecture, stack: chex.Array, normalize: bool) -> ch
 
 
 def _head(
-    name: str, embedding: chex.Array, *, hidden: int, outputs: int, normalize: bool
-) -> chex.Array:
+    name: str, embedding: jax.Array, *, hidden: int, outputs: int, normalize: bool
+) -> jax.Array:
     with hk.name_scope(name):
         x = hk.Linear(hidden, name="hidden")(embedding)
         x = jax.nn.relu(_normalized(x, "hidden") if normalize else x)
         return hk.Linear(outputs, name="out")(x)
 
 
-def _normalized(x: chex.Array, name: str) -> chex.Array:
+def _normalized(x: jax.Array, name: str) -> jax.Array:
     """Normalizes each example over all its features, with a scale and offset per feature."""
     axes = tuple(range(1, x.ndim))
     return hk.LayerNorm(axes, create_scale=True, create_offset=True, name=f"{name}_norm")(x)

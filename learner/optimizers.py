@@ -8,17 +8,15 @@ import optax
 
 def _rmsprop(learning_rate: float, epsilon: float) -> optax.GradientTransformation:
     # The paper's agents keep eps under the square root: g / sqrt(var + eps).
-    return optax.rmsprop(
-        learning_rate, decay=0.95, eps=epsilon, centered=True, eps_in_sqrt=True
-    )
+    return optax.rmsprop(learning_rate, decay=0.95, eps=epsilon, centered=True, eps_in_sqrt=True)
 
 
 def _adam(learning_rate: float, epsilon: float) -> optax.GradientTransformation:
     return optax.adam(learning_rate, eps=epsilon)
 
 
-OPTIMIZERS: Mapping[str, Callable[[float, float], optax.GradientTransformation]] = (
-    MappingProxyType({"rmsprop": _rmsprop, "adam": _adam})
+OPTIMIZERS: Mapping[str, Callable[[float, float], optax.GradientTransformation]] = MappingProxyType(
+    {"rmsprop": _rmsprop, "adam": _adam}
 )
 
 

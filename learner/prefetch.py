@@ -16,7 +16,9 @@ class Prefetcher(Generic[T]):
     """A bounded buffer filled by one thread. Use as a context manager."""
 
     def __init__(self, source: Callable[[], T | None], *, depth: int = 2):
-        """`source` returns the next batch, or None when it had nothing within its own time limit."""
+        """`source` returns the next batch, or None if none came within its own time limit."""
+        if depth < 1:
+            raise ValueError(f"depth={depth}: at least one batch must fit")
         self._source = source
         self._queue: queue.Queue[T] = queue.Queue(maxsize=depth)
         self._stop = threading.Event()

@@ -7,22 +7,23 @@ Columns are raw; the n-step sums are formed here and nowhere else.
 from typing import NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 
 
 class Transition(NamedTuple):
     """One replay item (or a batch of them, with a leading axis)."""
 
-    o_tm1: chex.Array  # uint8 [4, 84, 84]: the stack the action was chosen on
-    o_t: chex.Array  # uint8 [4, 84, 84]: the stack to bootstrap from
-    a_tm1: chex.Array  # int32 []
-    r_t: chex.Array  # float32 [n]: clipped rewards, step by step
-    discount_t: chex.Array  # float32 [n]: gamma, or 0 where the life or the game ended
-    epsilon: chex.Array  # float32 []: exploration rate of the actor when it chose `a_tm1`
-    greedy_tm1: chex.Array  # int32 []: the action the actor's network preferred
+    o_tm1: jax.Array  # uint8 [4, 84, 84]: the stack the action was chosen on
+    o_t: jax.Array  # uint8 [4, 84, 84]: the stack to bootstrap from
+    a_tm1: jax.Array  # int32 []
+    r_t: jax.Array  # float32 [n]: clipped rewards, step by step
+    discount_t: jax.Array  # float32 [n]: gamma, or 0 where the life or the game ended
+    epsilon: jax.Array  # float32 []: exploration rate of the actor when it chose `a_tm1`
+    greedy_tm1: jax.Array  # int32 []: the action the actor's network preferred
 
 
-def n_step_return(r_t: chex.Array, discount_t: chex.Array) -> tuple[chex.Array, chex.Array]:
+def n_step_return(r_t: jax.Array, discount_t: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns R = sum_k (prod_{j<k} d_j) r_k and D = prod_j d_j for one window."""
     chex.assert_rank([r_t, discount_t], 1)
     chex.assert_equal_shape([r_t, discount_t])

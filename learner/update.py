@@ -25,21 +25,21 @@ class LearnerState(NamedTuple):
     params: hk.Params
     target_params: hk.Params
     opt_state: optax.OptState
-    updates: chex.Array  # int32 []
+    updates: jax.Array  # int32 []
 
 
 class UpdateResult(NamedTuple):
     """What an update says of its batch."""
 
-    td: chex.Array  # [B]: errors of the implied Q
-    scalars: dict[str, chex.Array]  # means over the batch, for logs
+    td: jax.Array  # [B]: errors of the implied Q
+    scalars: dict[str, jax.Array]  # means over the batch, for logs
 
 
-Update = Callable[[LearnerState, Transition, chex.Array], tuple[LearnerState, UpdateResult]]
+Update = Callable[[LearnerState, Transition, jax.Array], tuple[LearnerState, UpdateResult]]
 
 
 def init_state(
-    network: Network, optimizer: optax.GradientTransformation, key: chex.PRNGKey
+    network: Network, optimizer: optax.GradientTransformation, key: jax.Array
 ) -> LearnerState:
     """A fresh state; the target network starts as a copy of the online one."""
     params = network.init(key)
@@ -62,15 +62,15 @@ def make_update(
     """Builds `update(state, batch, weights)`; `weights` [B] scale the value losses."""
     backup_fn = jax.vmap(lambda *args: losses.backup_target(loss, *args))
 
-    def targets(state: LearnerState, batch: Transition) -> chex.Array:
+    def targets(state: LearnerState, batch: Transition) -> jax.Array:
         policy_t = jax.vmap(losses.greedy_policy)(network.advantage(state.params, batch.o_t))
         target_t = network.apply(state.target_params, batch.o_t)
         return_t, discount_t = jax.vmap(n_step_return)(batch.r_t, batch.discount_t)
         return backup_fn(target_t, policy_t, return_t, discount_t)
 
     def loss_fn(
-        params: hk.Params, batch: Transition, weights: chex.Array, backup: chex.Array
-    ) -> tuple[chex.Array, UpdateResult]:
+        params: hk.Params, batch: Transition, weights: jax.Array, backup: jax.Array
+    ) -> tuple[jax.Array, UpdateResult]:
         online = network.apply(params, batch.o_tm1)
         errors = jax.vmap(loss.errors)(online, batch.a_tm1, backup)
         per_item = optax.huber_loss(errors.regressed).sum(axis=1)
@@ -88,7 +88,7 @@ def make_update(
         return value_loss + behaviour, UpdateResult(td=errors.td, scalars=scalars)
 
     def update(
-        state: LearnerState, batch: Transition, weights: chex.Array
+        state: LearnerState, batch: Transition, weights: jax.Array
     ) -> tuple[LearnerState, UpdateResult]:
         backup = targets(state, batch)
         gradients, result = jax.grad(loss_fn, has_aux=True)(state.params, batch, weights, backup)

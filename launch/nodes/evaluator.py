@@ -7,11 +7,11 @@ import launchpad as lp
 import numpy as np
 import reverb
 
-from actors import games
 from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
 from launch import components
 from launch.config import Config
 from launch.nodes.actor import RESTART_VARIABLE
+from launch.scores import evaluation_row
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
 
@@ -66,16 +66,3 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     puller.close()
     report.close()
     environment.close()
-
-
-def evaluation_row(config: Config, frames: int, scores: EpisodeScores) -> dict[str, Any]:
-    """One evaluation, raw and human-normalized."""
-    mean = float(scores.returns.mean())
-    return {
-        "frames": frames,
-        "eval_return": mean,
-        "eval_return_std": float(scores.returns.std()),
-        "eval_episodes": len(scores.returns),
-        "eval_episode_frames": float(scores.steps.mean()) * config.environment.action_repeat,
-        "human_normalized": games.human_normalized(config.environment.game, mean),
-    }

@@ -1,4 +1,4 @@
-"""The learner node: batches from Reverb, parameters back to it, checkpoints to the run directory."""
+"""The learner node: batches from Reverb, parameters back to it, checkpoints to disk."""
 
 import logging
 import pathlib
@@ -12,12 +12,12 @@ import reverb
 
 from launch import checks, components
 from launch.config import Config
+from launch.learner_state import periods_of, restore, save
 from launch.nodes.replay import prioritization_of
 from launch.run_dir import RunDir
 from learner.checkpoint import Checkpointer
-from learner.loop import Batch, Edges, Periods, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
-from learner.step_counter import StepCounter
 from learner.transitions import Transition
 from learner.update import LearnerState
 from reverb_server import counts, sampler, telemetry
@@ -68,37 +68,6 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
         )
     publisher.close()
     report.close()
-
-
-def periods_of(config: Config) -> Periods:
-    """How often the learner does what is not an update."""
-    return Periods(
-        total_steps=config.total_steps,
-        warmup_steps=config.replay.warmup_steps,
-        publish_updates=config.learner.publish_period_updates,
-        report_seconds=config.report_seconds,
-        save_seconds=config.learner.checkpoint_seconds,
-    )
-
-
-def save(checkpointer: Checkpointer, state: LearnerState, steps: StepCounter) -> None:
-    """Writes the learner's state and the global step count."""
-    counters = {"steps": steps.total, "last_inserts": steps.last_inserts}
-    path = checkpointer.save(int(state.updates), state, counters)
-    logging.info("saved %s", path)
-
-
-def restore(checkpointer: Checkpointer, fresh: LearnerState) -> tuple[LearnerState, StepCounter]:
-    """The newest checkpoint, or the fresh state where there is none."""
-    restored = checkpointer.restore(fresh)
-    if restored is None:
-        return fresh, StepCounter()
-    logging.info("restored %s", restored.path)
-    counters = restored.counters
-    return (
-        jax.tree.map(jax.numpy.asarray, restored.tree),
-        StepCounter(total=counters["steps"], last_inserts=counters["last_inserts"]),
-    )
 
 
 def _to_device(sampled: sampler.SampledBatch | None) -> Batch | None:

@@ -1,0 +1,12 @@
+"""Settings every test runs under."""
+
+import os
+
+# Before JAX starts: tests run two at a time on small machines, so one thread each is faster.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import jax
+
+# An accidental [B] against [B, 1] must fail, not broadcast.
+jax.config.update("jax_numpy_rank_promotion", "raise")

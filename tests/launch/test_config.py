@@ -1,0 +1,61 @@
+"""Configs: presets, round trips, differences."""
+
+import dataclasses
+import json
+
+import pytest
+
+from launch import config as config_lib
+from launch.config import PRESETS, Config
+
+
+def test_the_paper_preset_holds_the_papers_numbers():
+    paper = PRESETS["paper"]
+    assert paper.frames == 200_000_000
+    assert paper.epsilon_decay_frames == 4_000_000
+    assert (paper.learner.n_step, paper.learner.gamma, paper.learner.batch_size) == (5, 0.99, 32)
+    assert paper.learner.optimizer_epsilon == pytest.approx(0.01 / 1024)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "n_step", "rate"),
+    [("va", 5, 1.5e-5), ("dueling", 5, 1.5e-5), ("q", 5, 5e-5), ("q", 1, 2.5e-4)],
+)
+def test_the_papers_learning_rate_depends_on_algorithm_and_n(algorithm, n_step, rate):
+    learner = dataclasses.replace(Config().learner, algorithm=algorithm, n_step=n_step)
+    assert dataclasses.replace(Config(), learner=learner).learning_rate == rate
+
+
+def test_an_explicit_zero_decay_is_not_taken_for_the_default():
+    actor = dataclasses.replace(Config().actor, epsilon_decay_frames=0)
+    assert dataclasses.replace(Config(), actor=actor).epsilon_decay_frames == 0
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_a_config_survives_json(preset):
+    stored = json.loads(json.dumps(config_lib.to_json(PRESETS[preset])))
+    assert config_lib.from_json(stored) == PRESETS[preset]
+
+
+def test_an_unknown_field_is_named():
+    stored = config_lib.to_json(Config())
+    stored["learner"]["momentum"] = 0.9
+    with pytest.raises(ValueError, match=r"config\.learner: fields momentum"):
+        config_lib.from_json(stored)
+
+
+def test_a_missing_field_is_named():
+    stored = config_lib.to_json(Config())
+    del stored["actor"]["final_epsilon"]
+    with pytest.raises(ValueError, match=r"config\.actor: fields final_epsilon"):
+        config_lib.from_json(stored)
+
+
+def test_differences_are_listed_by_leaf_name():
+    other = dataclasses.replace(
+        Config(), seed=2, learner=dataclasses.replace(Config().learner, gamma=0.9)
+    )
+    assert sorted(config_lib.fields_that_differ(Config(), other)) == [
+        ("gamma", 0.99, 0.9),
+        ("seed", 1, 2),
+    ]

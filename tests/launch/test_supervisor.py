@@ -1,0 +1,184 @@
+"""The supervisor, with real processes that do next to nothing."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from launch.layout import NodeName
+from launch.supervisor import NodeSpec, Outcome, StopStep, Supervisor
+
+WAIT_SECONDS = 60.0
+FOREVER = "import time\nwhile True: time.sleep(0.05)"
+STUBBORN = f"""
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with open(LOG, 'a') as f: f.write('up')
+{FOREVER}
+"""
+POLITE = f"""
+import signal, sys
+def leave(*_):
+    open(LOG, 'a').write(NAME + ' ')
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
+open(READY, 'w').close()
+{FOREVER}
+"""
+
+
+class Site:
+    """A folder with supervised scripts, and what happened to them."""
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        self.events: list[str] = []
+        self.order_file = root / "order"
+        self.order_file.touch()
+
+    def spec(self, role: str, code: str, index: int = 0) -> NodeSpec:
+        name = NodeName(role, index)
+        header = f"NAME={str(name)!r}; LOG={str(self.order_file)!r}; READY={self.ready(name)!r}\n"
+        return NodeSpec(
+            name=name,
+            command=[sys.executable, "-S", "-c", header + code],
+            environment=dict(os.environ),
+            log_file=self.root / f"{name}.log",
+        )
+
+    def ready(self, name: NodeName) -> str:
+        return str(self.root / f"{name}.ready")
+
+    def supervisor(
+        self, specs: list[NodeSpec], *, stop_when=lambda: False, **options
+    ) -> Supervisor:
+        deadline = time.monotonic() + WAIT_SECONDS
+
+        def on_tick() -> None:
+            assert time.monotonic() < deadline, self.events
+
+        options.setdefault("stop_steps", [StopStep(frozenset({"a", "b", "main"}), 10.0)])
+        options.setdefault("finish_steps", options["stop_steps"])
+        return Supervisor(
+            specs,
+            finishing_role="main",
+            restart_variable="RESTART",
+            status_file=self.root / "status.json",
+            stop_requested=stop_when,
+            on_tick=on_tick,
+            on_event=self.events.append,
+            **options,
+        )
+
+    def states(self) -> dict[str, str]:
+        nodes = json.loads((self.root / "status.json").read_text())["nodes"]
+        return {f"{node['role']}-{node['index']}": node["state"] for node in nodes}
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(tmp_path)
+
+
+def test_a_run_finishes_when_its_main_node_is_done(site):
+    supervisor = site.supervisor([site.spec("a", FOREVER), site.spec("main", "pass")])
+    assert supervisor.run() is Outcome.FINISHED
+    assert site.states() == {"a-0": "stopped", "main-0": "done"}
+
+
+def test_a_node_that_fails_is_started_again_and_told_how_often(site):
+    code = "import os, sys\nsys.exit(1 if os.environ['RESTART'] == '0' else 0)"
+    assert site.supervisor([site.spec("main", code)]).run() is Outcome.FINISHED
+    assert any("main-0 restarted (1)" in event for event in site.events)
+
+
+def test_nodes_stop_in_the_order_of_the_steps(site):
+    specs = [site.spec(role, POLITE) for role in ("a", "b", "main")]
+    steps = [StopStep(frozenset({role}), 10.0) for role in ("b", "main", "a")]
+
+    def all_up() -> bool:
+        return all(pathlib.Path(site.ready(spec.name)).exists() for spec in specs)
+
+    supervisor = site.supervisor(specs, stop_when=all_up, stop_steps=steps)
+    assert supervisor.run() is Outcome.STOPPED
+    assert site.order_file.read_text().split() == ["b-0", "main-0", "a-0"]
+
+
+def test_a_node_that_will_not_stop_is_killed(site):
+    def up() -> bool:
+        return site.order_file.read_text() == "up"
+
+    supervisor = site.supervisor(
+        [site.spec("main", STUBBORN)],
+        stop_when=up,
+        stop_steps=[StopStep(frozenset({"main"}), 0.1)],
+    )
+    assert supervisor.run() is Outcome.STOPPED
+    assert any("main-0 did not stop" in event for event in site.events)
+    assert site.states() == {"main-0": "stopped"}
+
+
+def test_a_node_known_to_end_by_itself_is_waited_for(site):
+    code = f"import time\nwhile not open({str(site.order_file)!r}).read(): time.sleep(0.01)"
+    last = "open(LOG, 'w').write('x')"
+    finish = [StopStep(frozenset({"a"}), 30.0, ask=False)]
+    supervisor = site.supervisor(
+        [site.spec("a", code), site.spec("main", last)],
+        stop_steps=[StopStep(frozenset({"a", "main"}), 10.0)],
+        finish_steps=finish,
+    )
+    assert supervisor.run() is Outcome.FINISHED
+    assert site.states() == {"a-0": "done", "main-0": "done"}
+
+
+def test_a_node_that_keeps_failing_ends_the_run_with_its_last_words(site, monkeypatch):
+    monkeypatch.setattr("launch.supervisor._MAX_QUICK_FAILURES", 2)
+    code = "import sys\nprint('no such game')\nsys.exit(3)"
+    assert (
+        site.supervisor([site.spec("a", code), site.spec("main", FOREVER)]).run() is Outcome.FAILED
+    )
+    assert any("a-0 failed 2 times in a row: no such game" in event for event in site.events)
+
+
+def test_no_child_outlives_a_supervisor_that_is_killed(tmp_path):
+    code = f"""
+import pathlib, sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+from test_supervisor import FOREVER, Site
+site = Site(pathlib.Path({str(tmp_path)!r}))
+site.supervisor([site.spec("main", FOREVER), site.spec("a", FOREVER)]).run()
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=pathlib.Path(__file__).parents[2])
+    pids = wait_for(lambda: running_pids(tmp_path / "status.json", 2))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait(WAIT_SECONDS)
+    wait_for(lambda: all(not is_alive(pid) for pid in pids))
+
+
+def running_pids(status_file: pathlib.Path, number: int) -> list[int]:
+    if not status_file.exists():
+        return []
+    nodes = json.loads(status_file.read_text())["nodes"]
+    pids = [node["pid"] for node in nodes if node["state"] == "running"]
+    return pids if len(pids) == number else []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not (result := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return result
