@@ -19,7 +19,6 @@ from launch import components
 from launch.config import Config
 from launch.errors import ExitCode, InputError
 from launch.learner_state import periods_of, restore, save
-from launch.monitor.metrics_file import MetricsFile
 from launch.monitor.terminal import PlainView
 from launch.monitor.view import RunView
 from launch.run_dir import RunDir
@@ -29,6 +28,7 @@ from learner.checkpoint import Checkpointer
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.networks import acting_params
 from learner.update import LearnerState
+from report.metrics_file import MetricsFile
 
 
 def train_serially(config: Config, run_dir: RunDir) -> ExitCode:

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from launch.errors import ExitCode, InputError
-from launch.monitor.metrics_file import read_rows
 from launch.monitor.terminal import format_line
 from launch.monitor.view import RunView, Snapshot
 from launch.run_dir import RunDir
+from report.metrics_file import read_rows
 
 _SILENT_SECONDS = 60.0
 _TAIL_BYTES = 1 << 20

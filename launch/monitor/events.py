@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from launch.monitor.metrics_file import Row
+from report.metrics_file import Row
 
 # In every row, and already there as wall time, tag and step.
 _NOT_SCALARS = frozenset({"time", "role", "frames"})

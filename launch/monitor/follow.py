@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from launch.monitor import metrics_file
+from report import metrics_file
 
 
 class MetricsFollower:

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable
 
 from launch.monitor.events import EventWriter
-from launch.monitor.metrics_file import MetricsFile, Row, is_metric
 from launch.monitor.terminal import View
 from launch.monitor.view import RunView
+from report.metrics_file import MetricsFile, Row, is_metric
 
 # The pause before a failed sink is tried again doubles from the first to the last.
 _FIRST_RETRY_PASSES = 10

@@ -13,7 +13,7 @@ import numbers
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from launch.monitor.metrics_file import Row
+from report.metrics_file import Row
 
 _RATE_WINDOW_SECONDS = 60.0
 # A jump this long between two rows is a run that was stopped and resumed (or a clock that was set).

@@ -8,9 +8,9 @@ import launchpad as lp
 import reverb
 
 from launch.monitor.events import EventWriter
-from launch.monitor.metrics_file import MetricsFile
 from launch.monitor.monitor import run_monitor
 from launch.run_dir import RunDir
+from report.metrics_file import MetricsFile
 from reverb_server import telemetry
 from reverb_server.connection import SERVER_AWAY
 

@@ -8,12 +8,13 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PACKAGES = ("actors", "learner", "reverb_server", "launch")
+PACKAGES = ("actors", "learner", "reverb_server", "report", "launch")
 MAY_IMPORT = {
     "actors": set(),
     "learner": set(),
     "reverb_server": set(),
-    "launch": {"actors", "learner", "reverb_server"},
+    "report": set(),
+    "launch": {"actors", "learner", "reverb_server", "report"},
 }
 RESTRICTED = {"reverb": {"reverb_server", "launch"}, "launchpad": {"launch"}}
 
@@ -47,7 +48,7 @@ def test_a_transport_library_stays_in_its_place(library, packages):
             assert library not in names, path
 
 
-@pytest.mark.parametrize("package", ["actors", "learner"])
+@pytest.mark.parametrize("package", ["actors", "learner", "report"])
 def test_the_mathematics_imports_without_tensorflow(package):
     modules = [f"{package}.{p.stem}" for p in sorted((ROOT / package).glob("[a-z]*.py"))]
     code = f"import sys, {', '.join(modules)}; print('tensorflow' in sys.modules)"

@@ -11,8 +11,8 @@ import psutil
 import pytest
 from tiny_run import TINY_FLAGS
 
-from launch.monitor.metrics_file import read_rows
 from launch.run_dir import RunDir
+from report.metrics_file import read_rows
 
 WAIT_SECONDS = 180.0
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this

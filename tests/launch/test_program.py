@@ -6,9 +6,9 @@ from absl.testing import absltest
 from tiny_run import tiny_config
 
 from launch.layout import program_layout
-from launch.monitor.metrics_file import read_rows
 from launch.program import make_program
 from launch.run_dir import RunDir
+from report.metrics_file import read_rows
 
 
 @pytest.fixture

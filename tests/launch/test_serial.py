@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tiny_run import tiny_config
 
-from launch.monitor.metrics_file import read_rows
 from launch.run_dir import RunDir
 from launch.serial import SerialSystem
+from report.metrics_file import read_rows
 
 
 def train(config, folder):
