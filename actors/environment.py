@@ -8,14 +8,16 @@ Conventions:
 - `reward` is clipped to [-1, 1]; the true score of the step is `observation.score`.
 - `discount` is 0 where the game ended and, in training, where a life was lost; a lost life does not
   end the episode (`step_type` stays MID). Truncation at the frame limit keeps discount 1.
-- Stacks are [4, 84, 84] uint8, oldest frame first; before the first frame they are zero.
+- Stacks are [4, 84, 84] uint8, oldest frame first; before the first frame they are zero. Every step
+  returns new arrays: views of them stay valid.
+- Step types of a batch are int8, equal to the numbers of `dm_env.StepType`.
+- The seed fixes the number of no-ops at each start, and with it the games.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
-from ale_py import roms
 from ale_py.vector_env import AtariVectorEnv
 from dm_env import specs
 
@@ -23,6 +25,14 @@ from actors.games import check_game
 
 FRAME_SHAPE = (84, 84)
 STACK_SIZE = 4
+
+# As plain integers: comparing arrays with enum members is slow, and this is every step.
+FIRST, MID, LAST = (
+    int(dm_env.StepType.FIRST),
+    int(dm_env.StepType.MID),
+    int(dm_env.StepType.LAST),
+)
+_MAX_SEED = 2**31 - 1
 
 
 class Observation(NamedTuple):
@@ -48,7 +58,8 @@ class AtariBatch:
         max_noops: int = 30,
         num_threads: int = 1,
     ):
-        roms.get_rom_path(check_game(game))
+        check_game(game)
+        _check_options(num_envs, seed, action_repeat, max_episode_frames, max_noops)
         self._envs = AtariVectorEnv(
             game,
             num_envs,
@@ -56,28 +67,28 @@ class AtariBatch:
             frameskip=action_repeat,
             full_action_space=full_action_set,
             max_num_frames_per_episode=max_episode_frames,
-            noop_max=max_noops,
+            noop_max=max_noops + 1,  # theirs is exclusive
             repeat_action_probability=0.0,
             reward_clipping=False,
             # Pressing FIRE is the agent's own job, as in the paper's agents.
             use_fire_reset=False,
         )
         self.num_envs = num_envs
-        self.num_actions = int(self._envs.single_action_space.n)
+        self.num_actions = len(self._envs.ale.get_action_set())
         self.action_repeat = action_repeat
         self._life_loss_ends_discount = life_loss_ends_discount
-        self._seed = seed
+        self._seed: int | None = int(seed)
         self._ended = np.zeros(num_envs, bool)
         self._lives = np.zeros(num_envs, np.int32)
 
     def reset(self) -> dm_env.TimeStep:
         """Starts all games anew. The first call seeds them; later ones continue the sequence."""
         stack, info = self._envs.reset(seed=self._seed)
-        self._seed += self.num_envs
+        self._seed = None  # seeding again would load the game anew, which takes long
         self._ended = np.zeros(self.num_envs, bool)
-        self._lives = info["lives"].copy()
+        self._lives = info["lives"]
         return dm_env.TimeStep(
-            step_type=np.full(self.num_envs, dm_env.StepType.FIRST),
+            step_type=np.full(self.num_envs, FIRST, np.int8),
             reward=np.zeros(self.num_envs, np.float32),
             discount=np.ones(self.num_envs, np.float32),
             observation=Observation(stack, np.zeros(self.num_envs, np.float32)),
@@ -85,20 +96,23 @@ class AtariBatch:
 
     def step(self, actions: np.ndarray) -> dm_env.TimeStep:
         """Takes one action in each game; a game that ended restarts instead."""
+        # The emulator's thread dies on an unknown action, and waiting for it never ends.
+        if not all(0 <= action < self.num_actions for action in actions.tolist()):
+            raise ValueError(f"actions {actions.tolist()} are not all in [0, {self.num_actions})")
         stack, score, terminated, truncated, info = self._envs.step(actions.astype(np.int32))
-        first, last = self._ended, terminated | truncated
-        step_type = np.full(self.num_envs, dm_env.StepType.MID)
-        step_type[first] = dm_env.StepType.FIRST
-        step_type[last] = dm_env.StepType.LAST
-        ended = terminated.copy()
+        first, last, lives = self._ended, terminated | truncated, info["lives"]
+        step_type = np.full(self.num_envs, MID, np.int8)
+        step_type[first] = FIRST
+        step_type[last] = LAST
+        ended = terminated
         if self._life_loss_ends_discount:
-            ended |= (info["lives"] < self._lives) & ~first
-        self._ended, self._lives = last, info["lives"].copy()
+            ended = terminated | ((lives < self._lives) & ~first)
+        self._ended, self._lives = last, lives
         score = score.astype(np.float32)
         return dm_env.TimeStep(
             step_type=step_type,
-            reward=np.clip(score, -1.0, 1.0),
-            discount=1.0 - ended.astype(np.float32),
+            reward=np.minimum(np.maximum(score, -1.0), 1.0),
+            discount=(~ended).astype(np.float32),
             observation=Observation(stack, score),
         )
 
@@ -110,17 +124,17 @@ class AtariBatch:
 class AtariEnvironment(dm_env.Environment):
     """One game, with the standard dm_env interface."""
 
-    def __init__(self, game: str, *, seed: int, full_action_set: bool = False, **options: int):
+    def __init__(self, game: str, *, seed: int, full_action_set: bool = False, **options: Any):
         self._batch = AtariBatch(
             game, num_envs=1, seed=seed, full_action_set=full_action_set, **options
         )
         self._needs_reset = True
 
     def reset(self) -> dm_env.TimeStep:
-        """Starts an episode."""
+        """Starts an episode; the seed's sequence of starts goes on."""
         self._needs_reset = False
         stack = self._batch.reset().observation.stack[0]
-        return dm_env.restart(Observation(stack, np.float32(0.0)))
+        return dm_env.restart(Observation(stack, np.zeros((), np.float32)))
 
     def step(self, action: int) -> dm_env.TimeStep:
         """Takes one action; starts an episode if none is running."""
@@ -156,3 +170,21 @@ class AtariEnvironment(dm_env.Environment):
     def close(self) -> None:
         """Ends the emulator thread."""
         self._batch.close()
+
+
+def _check_options(
+    num_envs: int, seed: int, action_repeat: int, max_episode_frames: int, max_noops: int
+) -> None:
+    # The emulator takes what it is given: a negative seed, for one, is a random one.
+    bounds = {
+        "num_envs": (num_envs, 1),
+        "seed": (seed, 0),
+        "action_repeat": (action_repeat, 1),
+        "max_episode_frames": (max_episode_frames, 1),
+        "max_noops": (max_noops, 0),
+    }
+    for name, (value, smallest) in bounds.items():
+        if value < smallest:
+            raise ValueError(f"{name}={value}: at least {smallest} is needed")
+    if seed + num_envs - 1 > _MAX_SEED:
+        raise ValueError(f"seed={seed}: each game's seed must fit in 31 bits")

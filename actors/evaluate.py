@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import dm_env
 import numpy as np
 
-from actors.environment import AtariBatch
+from actors.environment import FIRST, LAST, AtariBatch
 from actors.policy import epsilon_greedy
 
 
@@ -30,6 +29,8 @@ def play_episodes(
 
     Every game plays its own share to the end, so short episodes are not over-represented.
     """
+    if episodes < 1:
+        raise ValueError(f"episodes={episodes}: an evaluation needs at least one")
     share = np.full(environment.num_envs, episodes // environment.num_envs)
     share[: episodes % environment.num_envs] += 1
     returns: list[float] = []
@@ -42,10 +43,10 @@ def play_episodes(
         greedy = greedy_actions(timestep.observation.stack)
         choice = epsilon_greedy(greedy, epsilon, environment.num_actions, rng)
         timestep = environment.step(choice.actions)
-        played = timestep.step_type != dm_env.StepType.FIRST
+        played = timestep.step_type != FIRST
         running_return += np.where(played, timestep.observation.score, 0.0)
         running_steps += played
-        for game in np.nonzero(timestep.step_type == dm_env.StepType.LAST)[0]:
+        for game in np.nonzero(timestep.step_type == LAST)[0]:
             if share[game]:
                 share[game] -= 1
                 returns.append(float(running_return[game]))
@@ -64,8 +65,8 @@ def run_evaluator(
 ) -> None:
     """Evaluates every `period_frames` global frames, and once more when training has finished.
 
-    `next_params(frames)` waits briefly for parameters at least that old in global frames (or the
-    finished ones) and returns (params, frames, finished), or None if there are none yet.
+    `next_params(frames)` waits briefly for parameters published at that many global frames or later
+    (or the finished ones) and returns (params, frames, finished), or None if there are none yet.
     """
     due_frames = 0
     while not should_stop():

@@ -6,15 +6,15 @@ items, `report` takes metrics. One batched forward per step serves all games.
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
 
-from actors.environment import AtariBatch
+from actors.environment import FIRST, LAST, AtariBatch
 from actors.n_step import Increment, NStepStream, Row
-from actors.policy import Choice, EpsilonFn, epsilon_greedy
+from actors.policy import Choice, Epsilon, EpsilonFn, epsilon_greedy
 
 
 class ActingParams(NamedTuple):
@@ -59,7 +59,7 @@ class Actor:
         self._streams = [NStepStream(n_step) for _ in range(environment.num_envs)]
         self._timestep = environment.reset()
         self._episode_return = np.zeros(environment.num_envs)
-        self._episode_steps = np.zeros(environment.num_envs, np.int64)
+        self._episode_steps = [0] * environment.num_envs
         self.frames_played = 0
 
     def step(self) -> ActingParams:
@@ -70,50 +70,53 @@ class Actor:
         greedy = self._edges.greedy_actions(acting.params, stacks)
         choice = epsilon_greedy(greedy, epsilon, self._environment.num_actions, self._rng)
         timestep = self._environment.step(choice.actions)
-        for stream in range(self._environment.num_envs):
+        rows = self._rows(stacks, choice, epsilon, timestep)
+        self._episode_return += timestep.observation.score
+        step_types = timestep.step_type.tolist()
+        for stream, (row, step_type) in enumerate(zip(rows, step_types, strict=True)):
             # The step out of a finished episode starts the next one; nothing was played.
-            if timestep.step_type[stream] != dm_env.StepType.FIRST:
-                self._played(stream, choice, epsilon, timestep, acting.frames)
+            if step_type == FIRST:
+                continue
+            self._edges.write(stream, self._streams[stream].step(row), False)
+            self._episode_steps[stream] += 1
+            self.frames_played += self._environment.action_repeat
+            if step_type == LAST:
+                self._ended(stream, timestep, acting.frames)
         self._timestep = timestep
         return acting
 
-    def _played(
-        self, stream: int, choice: Choice, epsilon: float, timestep: dm_env.TimeStep, frames: int
-    ) -> None:
-        row = Row(
-            frame=self._timestep.observation.stack[stream, -1],
-            action=int(choice.actions[stream]),
-            reward=float(timestep.reward[stream]),
-            discount=self._gamma * float(timestep.discount[stream]),
-            epsilon=epsilon,
-            greedy=int(choice.greedy[stream]),
+    def _rows(
+        self, stacks: np.ndarray, choice: Choice, epsilon: Epsilon, timestep: dm_env.TimeStep
+    ) -> Iterator[Row]:
+        """One row per game; whole columns become Python numbers at once."""
+        return map(
+            Row,
+            stacks[:, -1],
+            choice.actions.tolist(),
+            timestep.reward.tolist(),
+            np.multiply(self._gamma, timestep.discount, dtype=np.float64).tolist(),
+            np.full(len(stacks), epsilon).tolist(),
+            choice.greedy.tolist(),
         )
-        self._edges.write(stream, self._streams[stream].step(row), False)
-        self._episode_return[stream] += timestep.observation.score[stream]
-        self._episode_steps[stream] += 1
-        self.frames_played += self._environment.action_repeat
-        if timestep.step_type[stream] == dm_env.StepType.LAST:
-            self._ended(stream, timestep, frames)
 
     def _ended(self, stream: int, timestep: dm_env.TimeStep, frames: int) -> None:
         final_frame = timestep.observation.stack[stream, -1]
-        terminated = timestep.discount[stream] == 0.0
+        terminated = bool(timestep.discount[stream] == 0.0)
         end = self._streams[stream].end(final_frame, terminated=terminated)
         self._edges.write(stream, end, True)
         self._edges.report(
             {
                 "frames": frames,
                 "episode_return": float(self._episode_return[stream]),
-                "episode_frames": int(self._episode_steps[stream])
-                * self._environment.action_repeat,
+                "episode_frames": self._episode_steps[stream] * self._environment.action_repeat,
             }
         )
         self._episode_return[stream] = 0.0
         self._episode_steps[stream] = 0
 
     def epsilon(self, frames: int) -> float:
-        """The exploration rate at a global frame count."""
-        return self._epsilon_fn(frames)
+        """The exploration rate at a global frame count, averaged over the games."""
+        return float(np.mean(self._epsilon_fn(frames)))
 
 
 def run_actor(
@@ -124,7 +127,8 @@ def run_actor(
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Plays until told to stop, reporting rates now and then."""
-    reported_at, frames_before, waited_before = clock(), 0, 0.0
+    reported_at = clock()
+    frames_before, waited_before = actor.frames_played, edges.waited_seconds()
     while not edges.should_stop():
         acting = actor.step()
         now = clock()

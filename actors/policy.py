@@ -1,12 +1,14 @@
 """Exploration: how epsilon is set, and epsilon-greedy choice for a batch of games."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-EpsilonFn = Callable[[int], float]  # of the global frame count
+Epsilon = float | np.ndarray  # one for all games of an actor, or one per game [E]
+EpsilonFn = Callable[[int], Epsilon]  # of the global frame count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,11 +25,32 @@ class LinearEpsilon:
         return self.initial + (self.final - self.initial) * done
 
 
-def ladder_epsilon(actor: int, num_actors: int, *, base: float = 0.4, power: float = 7.0) -> float:
-    """Ape-X: a fixed epsilon per actor, base ** (1 + power i / (N - 1))."""
-    if num_actors == 1:
+def ladder_epsilon(rung: int, num_rungs: int, *, base: float = 0.4, power: float = 7.0) -> float:
+    """Ape-X: a fixed epsilon per rung i of N, base ** (1 + power i / (N - 1))."""
+    if num_rungs == 1:
         return base
-    return float(base ** (1.0 + power * actor / (num_actors - 1)))
+    return float(base ** (1.0 + power * rung / (num_rungs - 1)))
+
+
+@dataclasses.dataclass(frozen=True)
+class LadderEpsilon:
+    """Ape-X's ladder with one rung per game, over all games of all actors."""
+
+    actor: int
+    num_actors: int
+    envs_per_actor: int
+
+    def __call__(self, frames: int) -> np.ndarray:
+        """Epsilon of each game of this actor, float [E]; the same at every frame count."""
+        return self._epsilons
+
+    @functools.cached_property
+    def _epsilons(self) -> np.ndarray:
+        first, num_rungs = self.actor * self.envs_per_actor, self.num_actors * self.envs_per_actor
+        rungs = range(first, first + self.envs_per_actor)
+        epsilons = np.array([ladder_epsilon(rung, num_rungs) for rung in rungs])
+        epsilons.flags.writeable = False
+        return epsilons
 
 
 class Choice(NamedTuple):
@@ -37,9 +60,11 @@ class Choice(NamedTuple):
     greedy: np.ndarray  # int32 [E]
 
 
-def epsilon_greedy(greedy: np.ndarray, epsilon: float, num_actions: int, rng: np.random.Generator
-                   ) -> Choice:
-    """Replaces each greedy action, with probability epsilon, by a uniform one."""
-    explore = rng.random(greedy.shape[0]) < epsilon
-    uniform = rng.integers(num_actions, size=greedy.shape[0], dtype=np.int32)
-    return Choice(np.where(explore, uniform, greedy).astype(np.int32), greedy)
+def epsilon_greedy(
+    greedy: np.ndarray, epsilon: Epsilon, num_actions: int, rng: np.random.Generator
+) -> Choice:
+    """Replaces each greedy action, with probability epsilon (its own, if [E]), by a uniform one."""
+    # One draw for both: drawing integers costs several times as much.
+    explore, uniform = rng.random((2, greedy.shape[0]))
+    other = (uniform * num_actions).astype(np.int32)
+    return Choice(np.where(explore < epsilon, other, greedy).astype(np.int32, copy=False), greedy)

@@ -5,6 +5,7 @@ import pathlib
 import psutil
 
 from actors.games import UnknownGameError, check_game
+from launch import config as config_lib
 from launch.config import Config
 from launch.errors import InputError
 from reverb_server.port import PortInUseError, check_port_free
@@ -14,11 +15,50 @@ IN_FLIGHT_BATCHES = 2
 # Two compressed frames' worth of a busy game, with Reverb's own records; Pong needs about half.
 _REPLAY_BYTES_PER_STEP = 4096
 
+_AT_LEAST_ONE = (
+    "frames",
+    "actors",
+    "envs_per_actor",
+    "n_step",
+    "batch_size",
+    "warmup_steps",
+    "action_repeat",
+    "max_episode_frames",
+    "target_period_updates",
+    "publish_period_updates",
+    "keep_checkpoints",
+    "eval_period_frames",
+    "eval_episodes",
+)
+_POSITIVE = (
+    "samples_per_insert",
+    "error_buffer",
+    "learning_rate",
+    "optimizer_epsilon",
+    "max_grad_norm",
+    "report_seconds",
+    "checkpoint_seconds",
+    "replay_checkpoint_seconds",
+    "stale_params_seconds",
+)
+_WITHIN = {
+    "final_epsilon": (0, 1),
+    "eval_epsilon": (0, 1),
+    "gamma": (0, 1),
+    "priority_alpha": (0, 1),
+    "priority_beta": (0, 1),
+    "port": (0, 65535),
+    "seed": (0, 2**31 - 1),
+    "max_noops": (0, 1000),
+    "epsilon_decay_frames": (0, 2**62),
+}
+
 
 def check_config(config: Config) -> None:
     """Raises InputError, in one line, for the first thing that cannot work."""
     _check_names(config)
     _check_numbers(config)
+    _check_warmup(config)
     replay_limit(config)
     _check_memory(config)
 
@@ -71,66 +111,33 @@ def _check_names(config: Config) -> None:
 
 
 def _check_numbers(config: Config) -> None:
-    env, actor, replay = config.environment, config.actor, config.replay
-    learner, evaluator = config.learner, config.evaluator
-    at_least_one = {
-        "frames": config.frames,
-        "actors": actor.actors,
-        "envs_per_actor": actor.envs_per_actor,
-        "n_step": learner.n_step,
-        "batch_size": learner.batch_size,
-        "warmup_steps": replay.warmup_steps,
-        "action_repeat": env.action_repeat,
-        "max_episode_frames": env.max_episode_frames,
-        "target_period_updates": learner.target_period_updates,
-        "publish_period_updates": learner.publish_period_updates,
-        "keep_checkpoints": learner.keep_checkpoints,
-        "eval_period_frames": evaluator.eval_period_frames,
-        "eval_episodes": evaluator.eval_episodes,
-    }
-    for name, value in at_least_one.items():
-        if value < 1:
-            raise InputError(f"{name}={value} must be at least 1")
-    if env.max_noops < 0:
-        raise InputError(f"max_noops={env.max_noops} must not be negative")
-    if config.epsilon_decay_frames < 0:
-        raise InputError(f"epsilon_decay_frames={config.epsilon_decay_frames} must not be negative")
-    positive = {
-        "samples_per_insert": replay.samples_per_insert,
+    values = config_lib.leaf_values(config) | {
         "learning_rate": config.learning_rate,
-        "optimizer_epsilon": learner.optimizer_epsilon,
-        "report_seconds": config.report_seconds,
-        "checkpoint_seconds": learner.checkpoint_seconds,
-        "replay_checkpoint_seconds": replay.replay_checkpoint_seconds,
-        "stale_params_seconds": actor.stale_params_seconds,
-        "max_grad_norm": 1.0 if learner.max_grad_norm is None else learner.max_grad_norm,
+        "epsilon_decay_frames": config.epsilon_decay_frames,
     }
-    for name, number in positive.items():
-        if not number > 0:
-            raise InputError(f"{name}={number} must be greater than 0")
-    within_one = {
-        "final_epsilon": actor.final_epsilon,
-        "eval_epsilon": evaluator.eval_epsilon,
-        "gamma": learner.gamma,
-        "priority_alpha": replay.priority_alpha,
-        "priority_beta": replay.priority_beta,
-    }
-    for name, number in within_one.items():
-        if not 0.0 <= number <= 1.0:
-            raise InputError(f"{name}={number} must lie between 0 and 1")
-    if not 0 <= replay.port <= 65535:
-        raise InputError(f"port={replay.port} must lie between 0 and 65535")
-    if not 0 <= config.seed < 2**31:
-        raise InputError(f"seed={config.seed} must lie between 0 and 2147483647")
-    if replay.replay_capacity_steps < replay.warmup_steps:
+    for name in _AT_LEAST_ONE:
+        if values[name] < 1:
+            raise InputError(f"{name}={values[name]} must be at least 1")
+    # `not >` and not `<=`: a NaN is refused too.
+    for name in _POSITIVE:
+        if values[name] is not None and not values[name] > 0:
+            raise InputError(f"{name}={values[name]} must be greater than 0")
+    for name, (low, high) in _WITHIN.items():
+        if not low <= values[name] <= high:
+            raise InputError(f"{name}={values[name]} must lie between {low} and {high}")
+
+
+def _check_warmup(config: Config) -> None:
+    warmup, capacity = config.replay.warmup_steps, config.replay.replay_capacity_steps
+    if capacity < warmup:
         raise InputError(
-            f"replay_capacity_steps={replay.replay_capacity_steps} is less than "
-            f"warmup_steps={replay.warmup_steps}: learning would never start"
+            f"replay_capacity_steps={capacity} is less than warmup_steps={warmup}: "
+            "learning would never start"
         )
-    if config.total_steps <= replay.warmup_steps:
+    if config.total_steps <= warmup:
         raise InputError(
             f"frames={config.frames} is {config.total_steps} agent steps, no more than "
-            f"warmup_steps={replay.warmup_steps}: nothing would be learned"
+            f"warmup_steps={warmup}: nothing would be learned"
         )
 
 

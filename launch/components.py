@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from actors.environment import AtariBatch
-from actors.policy import EpsilonFn, LinearEpsilon, ladder_epsilon
+from actors.policy import EpsilonFn, LadderEpsilon, LinearEpsilon
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
 from learner.losses import ALGORITHMS
@@ -91,8 +91,7 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
 def make_epsilon(config: Config, actor: int) -> EpsilonFn:
     """The exploration of one actor."""
     if config.actor.exploration == "ladder":
-        fixed = ladder_epsilon(actor, config.actor.actors)
-        return lambda frames: fixed
+        return LadderEpsilon(actor, config.actor.actors, config.actor.envs_per_actor)
     return LinearEpsilon(config.actor.final_epsilon, config.epsilon_decay_frames)
 
 

@@ -43,7 +43,7 @@ class ActorConfig:
     envs_per_actor: int = 4
     """Games each actor plays at once."""
     exploration: Literal["schedule", "ladder"] = "schedule"
-    """Epsilon falls with global frames, or is fixed per actor (Ape-X ladder)."""
+    """Epsilon falls with global frames, or is fixed per game (Ape-X ladder over all games)."""
     final_epsilon: float = 0.01
     """Where the schedule ends."""
     epsilon_decay_frames: int | None = None
@@ -85,7 +85,7 @@ class LearnerConfig:
     network: NetworkName = "nature"
     """Torso and size of the heads."""
     normalize: bool = False
-    """Layer normalization after every convolution and hidden layer."""
+    """Layer normalization of the hidden layer of every head."""
     n_step: int = 5
     """Length of the window rewards are summed over."""
     gamma: float = 0.99
@@ -195,18 +195,20 @@ def from_json(stored: Mapping[str, Any]) -> Config:
     return _build(Config, stored, "config")
 
 
+def leaf_values(config: Config) -> dict[str, Any]:
+    """All fields by their own name, which is unique: it is also the name of the flag."""
+    leaves: dict[str, Any] = {}
+    for name, value in to_json(config).items():
+        leaves |= value if isinstance(value, dict) else {name: value}
+    return leaves
+
+
 def fields_that_differ(a: Config, b: Config) -> Iterator[tuple[str, Any, Any]]:
-    """Names of leaf fields with their two values, where they are not the same."""
-    for field in dataclasses.fields(Config):
-        left, right = getattr(a, field.name), getattr(b, field.name)
-        if not dataclasses.is_dataclass(left):
-            if left != right:
-                yield field.name, left, right
-            continue
-        for inner in dataclasses.fields(left):
-            values = getattr(left, inner.name), getattr(right, inner.name)
-            if values[0] != values[1]:
-                yield inner.name, *values
+    """Names of fields with their two values, where they are not the same."""
+    left, right = leaf_values(a), leaf_values(b)
+    for name, value in left.items():
+        if value != right[name]:
+            yield name, value, right[name]
 
 
 def default_run_dir(config: Config, stamp: str) -> pathlib.Path:

@@ -3,7 +3,7 @@
 import argparse
 import pathlib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -70,7 +70,7 @@ def draw(rows: Iterable[Row], out: pathlib.Path, *, title: str) -> None:
     plt.close(figure)
 
 
-def _add_frames_axis(axes: plt.Axes, curve: Curve) -> None:
+def _add_frames_axis(axes: Any, curve: Curve) -> None:
     if len(curve.minutes) < 2:
         return
     # Frames only grow with time, so ticks can be placed by interpolation.

@@ -1,0 +1,334 @@
+"""The actor's loop on real games, with lambdas for its edges and a clock of our own."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import dm_env
+import numpy as np
+import pytest
+
+from actors.environment import FIRST, LAST, AtariBatch
+from actors.loop import ActingParams, Actor, ActorEdges, run_actor
+from actors.n_step import Increment, Item, Row
+from actors.policy import EpsilonFn, LadderEpsilon, LinearEpsilon
+
+N_STEP, GAMMA = 3, 0.99
+
+
+class RecordedBatch(AtariBatch):
+    """A real batch that remembers what it was asked and what it showed."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.shown: list[dm_env.TimeStep] = []
+        self.actions: list[np.ndarray] = []
+
+    def reset(self) -> dm_env.TimeStep:
+        self.shown.append(super().reset())
+        return self.shown[-1]
+
+    def step(self, actions: np.ndarray) -> dm_env.TimeStep:
+        self.actions.append(actions)
+        self.shown.append(super().step(actions))
+        return self.shown[-1]
+
+
+class Write(NamedTuple):
+    """One call of the edge."""
+
+    stream: int
+    increment: Increment
+    ends: bool
+
+
+class Played(NamedTuple):
+    """What an actor did and handed on."""
+
+    environment: RecordedBatch
+    writes: list[Write]
+    reports: list[dict[str, Any]]
+    frames_played: int
+
+    def episodes(self, stream: int) -> Iterator[tuple[list[Row], list[Item]]]:
+        """Rows and items of each finished episode of a stream."""
+        rows: list[Row] = []
+        items: list[Item] = []
+        for write in self.writes:
+            if write.stream != stream:
+                continue
+            rows += write.increment.rows
+            items += write.increment.items
+            if write.ends:
+                yield rows, items
+                rows, items = [], []
+
+
+def make_edges(environment: AtariBatch, **edges: Any) -> ActorEdges:
+    """The greedy action is the newest frame's sum modulo the number of actions."""
+    defaults: dict[str, Any] = {
+        "get_params": lambda: ActingParams(None, version=7, frames=500, age_seconds=1.5),
+        "greedy_actions": lambda params, stacks: (
+            stacks[:, -1].sum(axis=(1, 2)) % environment.num_actions
+        ).astype(np.int32),
+        "write": lambda stream, increment, ends: None,
+        "waited_seconds": lambda: 0.0,
+        "report": lambda metrics: None,
+        "should_stop": lambda: False,
+    }
+    return ActorEdges(**{**defaults, **edges})
+
+
+def make_actor(
+    environment: AtariBatch,
+    edges: ActorEdges,
+    *,
+    epsilon_fn: EpsilonFn = lambda frames: 0.7,
+    rng_seed: int = 0,
+) -> Actor:
+    return Actor(
+        environment,
+        edges,
+        epsilon_fn=epsilon_fn,
+        n_step=N_STEP,
+        gamma=GAMMA,
+        rng=np.random.default_rng(rng_seed),
+    )
+
+
+def play(
+    game: str,
+    num_steps: int,
+    *,
+    num_envs: int = 2,
+    seed: int = 3,
+    rng_seed: int = 0,
+    **options: Any,
+) -> Played:
+    epsilon_fn = options.pop("epsilon_fn", lambda frames: 0.7)
+    environment = RecordedBatch(game, num_envs=num_envs, seed=seed, **options)
+    writes: list[Write] = []
+    reports: list[dict[str, Any]] = []
+    edges = make_edges(
+        environment, write=lambda *write: writes.append(Write(*write)), report=reports.append
+    )
+    actor = make_actor(environment, edges, epsilon_fn=epsilon_fn, rng_seed=rng_seed)
+    for _ in range(num_steps):
+        actor.step()
+    environment.close()
+    return Played(environment, writes, reports, actor.frames_played)
+
+
+@pytest.fixture(scope="module")
+def breakout() -> Played:
+    """Whole games: lost lives and terminations."""
+    return play("breakout", 420)
+
+
+@pytest.fixture(scope="module")
+def ms_pacman() -> Played:
+    """Truncated episodes of 90 steps, with scores above one."""
+    return play("ms_pacman", 200, max_episode_frames=360)
+
+
+def played_steps(played: Played, stream: int) -> list[int]:
+    """Numbers of the steps that were not a restart; step t leads to time step t + 1."""
+    step_types = [timestep.step_type[stream] for timestep in played.environment.shown[1:]]
+    return [t for t, step_type in enumerate(step_types) if step_type != FIRST]
+
+
+class TestWhatIsWritten:
+    def test_each_played_step_is_one_row_in_order_of_streams(self, breakout: Played) -> None:
+        expected = []
+        for timestep in breakout.environment.shown[1:]:
+            for stream, step_type in enumerate(timestep.step_type):
+                expected += [(stream, False)] * (step_type != FIRST)
+                expected += [(stream, True)] * (step_type == LAST)
+        assert [(write.stream, write.ends) for write in breakout.writes] == expected
+        assert sum(write.ends for write in breakout.writes) >= 2
+
+    @pytest.mark.parametrize("stream", [0, 1])
+    def test_rows_tell_what_was_seen_done_and_received(self, breakout: Played, stream: int) -> None:
+        rows = [w.increment.rows[-1] for w in breakout.writes if w.stream == stream and not w.ends]
+        steps = played_steps(breakout, stream)
+        assert len(rows) == len(steps)
+        shown, actions = breakout.environment.shown, breakout.environment.actions
+        for row, t in zip(rows, steps, strict=True):
+            seen = shown[t].observation.stack[stream]
+            np.testing.assert_array_equal(row.frame, seen[-1])
+            assert row.action == actions[t][stream]
+            assert row.greedy == seen[-1].sum() % 4
+            assert row.reward == shown[t + 1].reward[stream]
+            assert row.discount == (GAMMA if shown[t + 1].discount[stream] else 0.0)
+            assert row.epsilon == 0.7
+
+    def test_rows_are_python_numbers(self, breakout: Played) -> None:
+        row = breakout.writes[0].increment.rows[-1]
+        assert [type(value) for value in row[1:]] == [int, float, float, float, int]
+
+    def test_lost_lives_and_the_end_of_the_game_are_rows_without_discount(
+        self, breakout: Played
+    ) -> None:
+        rows, _ = next(breakout.episodes(0))
+        played = rows[3 : -(N_STEP - 1)]
+        assert sum(row.discount == 0.0 for row in played) == 5
+        assert played[-1].discount == 0.0
+        assert [row.discount for row in rows[-(N_STEP - 1) :]] == [0.0] * (N_STEP - 1)
+
+    def test_rows_after_a_truncation_keep_the_bootstrap(self, ms_pacman: Played) -> None:
+        rows, _ = next(ms_pacman.episodes(0))
+        assert rows[-N_STEP].discount == GAMMA
+        assert [row.discount for row in rows[-(N_STEP - 1) :]] == [1.0] * (N_STEP - 1)
+
+    @pytest.mark.parametrize("stream", [0, 1])
+    @pytest.mark.parametrize("game", ["breakout", "ms_pacman"])
+    def test_stacks_rebuilt_from_rows_are_those_the_environment_showed(
+        self, game: str, stream: int, request: pytest.FixtureRequest
+    ) -> None:
+        played: Played = request.getfixturevalue(game)
+        stacks = [timestep.observation.stack[stream] for timestep in played.environment.shown]
+        start = 0
+        for rows, items in played.episodes(stream):
+            frames = np.array([row.frame for row in rows])
+            num_steps = len(items)
+            for t, (source, bootstrap) in enumerate(items):
+                np.testing.assert_array_equal(frames[source - 3 : source + 1], stacks[start + t])
+                end = start + min(t + N_STEP, num_steps)
+                np.testing.assert_array_equal(frames[bootstrap - 3 : bootstrap + 1], stacks[end])
+            assert played.environment.shown[start].step_type[stream] == FIRST
+            assert played.environment.shown[start + num_steps].step_type[stream] == LAST
+            start += num_steps + 1
+        assert start > 0
+
+    def test_each_game_has_its_own_epsilon_on_the_ladder(self) -> None:
+        ladder = LadderEpsilon(actor=1, num_actors=2, envs_per_actor=2)
+        played = play("pong", 4, epsilon_fn=ladder)
+        for write in played.writes:
+            assert write.increment.rows[-1].epsilon == ladder(0)[write.stream]
+
+
+class TestEpisodeReports:
+    def test_they_have_the_true_score_and_the_frames(self, ms_pacman: Played) -> None:
+        shown = ms_pacman.environment.shown
+        scores = np.array([timestep.observation.score for timestep in shown])
+        expected = [
+            {
+                "frames": 500,
+                "episode_return": float(scores[first : first + 91, stream].sum()),
+                "episode_frames": 360,
+            }
+            for first in (0, 91)
+            for stream in (0, 1)
+        ]
+        assert ms_pacman.reports == expected
+        rewards = np.array([timestep.reward for timestep in shown])
+        assert (scores[:91].sum(axis=0) > rewards[:91].sum(axis=0)).all()
+
+    def test_an_episode_goes_on_over_lost_lives(self, breakout: Played) -> None:
+        lengths = {stream: [len(i) for _, i in breakout.episodes(stream)] for stream in (0, 1)}
+        expected = sorted(4 * length for stream in (0, 1) for length in lengths[stream])
+        assert sorted(report["episode_frames"] for report in breakout.reports) == expected
+
+    def test_frames_played_count_steps_but_not_restarts(self, breakout: Played) -> None:
+        steps = len(played_steps(breakout, 0)) + len(played_steps(breakout, 1))
+        assert steps < 2 * 420
+        assert breakout.frames_played == 4 * steps
+
+
+class TestActing:
+    def test_it_acts_with_the_newest_parameters_and_the_epsilon_of_their_frames(self) -> None:
+        versions = itertools.count()
+        used: list[Any] = []
+        asked: list[int] = []
+        environment = AtariBatch("pong", num_envs=1, seed=1)
+
+        def get_params() -> ActingParams:
+            version = next(versions)
+            return ActingParams(f"params {version}", version, 1000 * version, 0.0)
+
+        def greedy_actions(params: Any, stacks: np.ndarray) -> np.ndarray:
+            used.append(params)
+            return np.zeros(len(stacks), np.int32)
+
+        def epsilon_fn(frames: int) -> float:
+            asked.append(frames)
+            return 0.0
+
+        edges = make_edges(environment, get_params=get_params, greedy_actions=greedy_actions)
+        actor = make_actor(environment, edges, epsilon_fn=epsilon_fn)
+        acted_with = [actor.step().version for _ in range(3)]
+        environment.close()
+        assert acted_with == [0, 1, 2]
+        assert used == ["params 0", "params 1", "params 2"]
+        assert asked == [0, 1000, 2000]
+
+    def test_the_same_seeds_write_the_same_and_another_does_not(self) -> None:
+        one, same, other = (
+            play("pong", 30, num_envs=1, rng_seed=rng_seed, max_episode_frames=60)
+            for rng_seed in (0, 0, 1)
+        )
+        assert self.flat(one) == self.flat(same)
+        assert self.flat(one) != self.flat(other)
+
+    def flat(self, played: Played) -> list[Any]:
+        return [
+            (stream, ends, items, [(row.frame.tobytes(), *row[1:]) for row in rows])
+            for stream, (rows, items), ends in played.writes
+        ]
+
+
+class Run(NamedTuple):
+    """What `run_actor` reported, and how often it acted."""
+
+    reports: list[dict[str, Any]]
+    steps: int
+
+
+def run(*, num_steps: int, report_seconds: float, epsilon_fn: EpsilonFn) -> Run:
+    """Every look at the clock is a second later; writes wait a quarter of the time."""
+    environment = RecordedBatch("pong", num_envs=2, seed=1)
+    clock = itertools.count(100.0, 1.0)
+    waited = itertools.count(50.0, 0.25 * report_seconds)
+    stops = iter([False] * num_steps + [True])
+    reports: list[dict[str, Any]] = []
+    edges = make_edges(
+        environment,
+        report=reports.append,
+        waited_seconds=lambda: next(waited),
+        should_stop=lambda: next(stops),
+    )
+    actor = make_actor(environment, edges, epsilon_fn=epsilon_fn)
+    run_actor(actor, edges, report_seconds=report_seconds, clock=lambda: next(clock))
+    environment.close()
+    return Run(reports, len(environment.actions))
+
+
+class TestRunActor:
+    def test_it_reports_rates_once_per_period(self) -> None:
+        result = run(num_steps=9, report_seconds=4.0, epsilon_fn=LinearEpsilon(0.0, 1000))
+        # Two games, four frames each, one step per second.
+        assert (
+            result.reports
+            == [
+                {
+                    "frames": 500,
+                    "frames_per_second": 8.0,
+                    "params_age_seconds": 1.5,
+                    "params_version": 7,
+                    "insert_wait_fraction": 0.25,
+                    "epsilon": 0.5,
+                }
+            ]
+            * 2
+        )
+
+    def test_it_reports_the_mean_epsilon_of_its_games(self) -> None:
+        ladder = LadderEpsilon(actor=0, num_actors=1, envs_per_actor=2)
+        result = run(num_steps=1, report_seconds=1.0, epsilon_fn=ladder)
+        assert result.reports[0]["epsilon"] == pytest.approx((0.4 + 0.4**8) / 2)
+        assert type(result.reports[0]["epsilon"]) is float
+
+    @pytest.mark.parametrize("num_steps", [0, 3])
+    def test_it_stops_when_told(self, num_steps: int) -> None:
+        result = run(num_steps=num_steps, report_seconds=1e9, epsilon_fn=lambda frames: 0.0)
+        assert result == Run(reports=[], steps=num_steps)
