@@ -11,7 +11,6 @@ import logging
 import os
 import pathlib
 import re
-import struct
 import tempfile
 import zipfile
 import zlib
@@ -31,7 +30,6 @@ _DAMAGE = (
     ValueError,
     KeyError,
     RuntimeError,
-    struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -134,7 +132,7 @@ def _read(path: pathlib.Path, like: Any) -> Restored:
         different = expected.keys() ^ (set(stored.files) - {_META})
         if different:
             raise CheckpointError(
-                f"{path}: {min(different)} is only in one of the checkpoint and this configuration; "
+                f"{path}: {min(different)} is in only one of checkpoint and configuration; "
                 "continue with the configuration that wrote it"
             )
         leaves = [_checked(stored[key], leaf, f"{path}: {key}") for key, leaf in expected.items()]

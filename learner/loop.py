@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from learner.step_counter import StepCounter
-from learner.transitions import Transition
+from learner.transitions import Column, Transition
 from learner.update import LearnerState, Update, UpdateResult
 
 
@@ -21,7 +21,7 @@ class Batch(NamedTuple):
     """A sampled batch on the device, with what prioritized replay needs to answer."""
 
     transition: Transition
-    weights: jax.Array  # float32 [B]
+    weights: Column  # float32 [B]
     keys: np.ndarray  # uint64 [B]: replay keys, for new priorities
 
 

@@ -40,9 +40,8 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
     {
         "nature": Architecture((Conv(32, 8, 4), Conv(64, 4, 2), Conv(64, 3, 1)), 512),
         "nips2013": Architecture((Conv(16, 8, 4), Conv(32, 4, 2)), 256),
-        # nips2013 with one more strided convolution: a fifth of the parameters, and an update
-        # takes 0.6 of the time.
-        "small": Architecture((Conv(16, 8, 4), Conv(32, 4, 2), Conv(32, 3, 2)), 256),
+        # nips2013 with half the hidden units: half the parameters, and a quicker update.
+        "small": Architecture((Conv(16, 8, 4), Conv(32, 4, 2)), 128),
         # Real but quick to compile: for tests and first tries.
         "tiny": Architecture((Conv(4, 8, 8), Conv(8, 4, 2)), 16),
     }
@@ -67,12 +66,12 @@ def make_network(
 ) -> Network:
     """Builds a network with just the heads an algorithm needs.
 
-    `normalize` puts a layer normalization before every non-linearity.
+    `normalize` puts a layer normalization before the non-linearity of every head.
     """
     head = functools.partial(_head, hidden=architecture.hidden, normalize=normalize)
 
     def heads(stack: jax.Array) -> Heads:
-        embedding = _torso(architecture, stack, normalize)
+        embedding = _torso(architecture, stack)
         advantage = head("advantage", embedding, outputs=num_actions)
         value = jnp.zeros(advantage.shape[0])
         if value_head:
@@ -85,7 +84,7 @@ def make_network(
         return Heads(value=value, advantage=advantage, logits=logits)
 
     def advantage(stack: jax.Array) -> jax.Array:
-        embedding = _torso(architecture, stack, normalize)
+        embedding = _torso(architecture, stack)
         return head("advantage", embedding, outputs=num_actions)
 
     heads_fn: hk.Transformed = hk.without_apply_rng(hk.transform(heads))
@@ -102,13 +101,13 @@ def acting_params(params: hk.Params) -> dict[str, Any]:
     return {name: leaf for name, leaf in params.items() if name.split("/")[0] in _ACTING_MODULES}
 
 
-def _torso(architecture: Architecture, stack: jax.Array, normalize: bool) -> jax.Array:
+def _torso(architecture: Architecture, stack: jax.Array) -> jax.Array:
     chex.assert_shape(stack, (None, *OBSERVATION_SHAPE))
     x = jnp.moveaxis(stack, 1, -1).astype(jnp.float32) / 255.0
     with hk.name_scope("torso"):
         for i, (channels, kernel, stride) in enumerate(architecture.convs):
             x = hk.Conv2D(channels, kernel, stride, padding="VALID", name=f"conv_{i}")(x)
-            x = jax.nn.relu(_normalized(x, f"conv_{i}") if normalize else x)
+            x = jax.nn.relu(x)
     return x.reshape(x.shape[0], -1)
 
 
@@ -117,11 +116,7 @@ def _head(
 ) -> jax.Array:
     with hk.name_scope(name):
         x = hk.Linear(hidden, name="hidden")(embedding)
-        x = jax.nn.relu(_normalized(x, "hidden") if normalize else x)
+        if normalize:
+            x = hk.LayerNorm(-1, create_scale=True, create_offset=True, name="norm")(x)
+        x = jax.nn.relu(x)
         return hk.Linear(outputs, name="out")(x)
-
-
-def _normalized(x: jax.Array, name: str) -> jax.Array:
-    """Normalizes each example over all its features, with a scale and offset per feature."""
-    axes = tuple(range(1, x.ndim))
-    return hk.LayerNorm(axes, create_scale=True, create_offset=True, name=f"{name}_norm")(x)

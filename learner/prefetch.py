@@ -37,7 +37,8 @@ class Prefetcher(Generic[T]):
     def get(self, timeout_seconds: float) -> T | None:
         """The next batch, or None after `timeout_seconds` without one."""
         try:
-            return self._queue.get(timeout=timeout_seconds)
+            # After an error there is what was drawn before it, and nothing to wait for.
+            return self._queue.get(timeout=timeout_seconds if self._error is None else 0.0)
         except queue.Empty:
             if self._error is not None:
                 raise self._error from None
