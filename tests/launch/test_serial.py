@@ -26,8 +26,8 @@ def assert_same(a, b):
 def test_every_algorithm_trains_by_changing_one_flag(tmp_path, algorithm):
     config = tiny_config(algorithm=algorithm)
     state, rows = train(config, tmp_path / algorithm)
-    # 400 agent steps, 200 of them warm-up, then an update every 4. The end is seen at a publish, and
-    # episodes cut off together bring their last items in one burst: 40 to 50 updates.
+    # 400 agent steps, 200 of them warm-up, then an update every 4. The end is seen at a publish,
+    # and episodes cut off together bring their last items in one burst: 40 to 50 updates.
     assert int(state.updates) in (40, 50)
     learner = [row for row in rows if row["role"] == "learner"][-1]
     assert learner["frames"] >= config.frames
