@@ -34,6 +34,7 @@ _POSITIVE = (
     "samples_per_insert",
     "error_buffer",
     "learning_rate",
+    "final_learning_rate",
     "optimizer_epsilon",
     "max_grad_norm",
     "report_seconds",

@@ -14,7 +14,7 @@ from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
 from learner.losses import ALGORITHMS
 from learner.networks import ARCHITECTURES, Network, acting_params, make_network
-from learner.optimizers import make_optimizer
+from learner.optimizers import falling_rate, make_optimizer
 from learner.update import LearnerState, Update, init_state, make_update
 
 _ROLE_SEEDS = {"learner": 0, "actor": 1, "evaluator": 2, "sampler": 3}
@@ -73,7 +73,9 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
     network = network_of(config)
     optimizer = make_optimizer(
         learner.optimizer,
-        learning_rate=config.learning_rate,
+        learning_rate=falling_rate(
+            config.learning_rate, learner.final_learning_rate, config.total_updates
+        ),
         epsilon=learner.optimizer_epsilon,
         max_grad_norm=learner.max_grad_norm,
     )

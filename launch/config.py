@@ -96,6 +96,8 @@ class LearnerConfig:
     """RMSProp is centered, with decay 0.95."""
     learning_rate: float | None = None
     """None: the paper's, which depends on the algorithm and on n."""
+    final_learning_rate: float | None = None
+    """Where the learning rate ends, falling in a straight line over the run; None keeps it."""
     optimizer_epsilon: float = 0.01 / 32**2
     """Added inside the root of the second moment (RMSProp) or outside it (Adam)."""
     max_grad_norm: float | None = None
@@ -144,6 +146,12 @@ class Config:
     def total_steps(self) -> int:
         """Agent steps to train for."""
         return self.frames // self.environment.action_repeat
+
+    @property
+    def total_updates(self) -> int:
+        """Updates the rate limiter allows in that many steps."""
+        learned_from = self.total_steps - self.replay.warmup_steps
+        return int(learned_from * self.replay.samples_per_insert / self.learner.batch_size)
 
     @property
     def epsilon_decay_frames(self) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from learner.optimizers import make_optimizer
+from learner.optimizers import falling_rate, make_optimizer
 
 EPSILON = 0.01 / 32**2  # the paper's
 
@@ -57,3 +57,13 @@ def test_the_gradient_is_clipped_by_the_norm_over_all_parameters(name: str) -> N
     )
     same, _ = plain.update({"a": jnp.array([0.1]), "b": jnp.array([0.2])}, plain.init(long))
     jax.tree.map(np.testing.assert_array_equal, unclipped, same)
+
+
+def test_a_falling_rate_reaches_its_end_and_stays_there() -> None:
+    rate = falling_rate(1e-3, 1e-4, 10)
+    assert callable(rate)
+    np.testing.assert_allclose([rate(0), rate(5), rate(10), rate(99)], [1e-3, 5.5e-4, 1e-4, 1e-4])
+
+
+def test_a_rate_without_an_end_is_kept() -> None:
+    assert falling_rate(1e-3, None, 10) == 1e-3
