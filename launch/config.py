@@ -175,19 +175,22 @@ PRESETS: Mapping[str, Config] = types.MappingProxyType(
         "paper": Config(),
         # Learns Pong from scratch on two cores; docs/pong.md says how it was found.
         "cpu": Config(
-            actor=ActorConfig(final_epsilon=0.02, epsilon_decay_frames=80_000),
-            replay=ReplayConfig(replay_capacity_steps=100_000, warmup_steps=5_000),
+            actor=ActorConfig(envs_per_actor=8, final_epsilon=0.05, epsilon_decay_frames=120_000),
+            replay=ReplayConfig(
+                replay_capacity_steps=100_000, warmup_steps=5_000, samples_per_insert=4.0
+            ),
             learner=LearnerConfig(
                 network="small",
                 normalize=True,
                 n_step=10,
                 optimizer="adam",
-                learning_rate=5e-4,
+                learning_rate=2.5e-4,
+                final_learning_rate=1e-4,
                 optimizer_epsilon=1.5e-4,
                 target_period_updates=500,
             ),
             evaluator=EvaluatorConfig(eval_period_frames=100_000, eval_episodes=4),
-            frames=2_000_000,
+            frames=3_000_000,
         ),
     }
 )

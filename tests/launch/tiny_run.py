@@ -14,6 +14,8 @@ TINY_FLAGS = (
     "--eval-episodes=1",
     "--max-episode-frames=400",
     "--report-seconds=0.5",
+    "--envs-per-actor=4",
+    "--samples-per-insert=8",
 )
 
 
@@ -24,7 +26,9 @@ def tiny_config(**learner: object) -> Config:
         cpu,
         environment=dataclasses.replace(cpu.environment, max_episode_frames=400),
         actor=dataclasses.replace(cpu.actor, actors=2, envs_per_actor=2),
-        replay=dataclasses.replace(cpu.replay, warmup_steps=200, replay_capacity_steps=1000),
+        replay=dataclasses.replace(
+            cpu.replay, warmup_steps=200, replay_capacity_steps=1000, samples_per_insert=8.0
+        ),
         learner=dataclasses.replace(
             cpu.learner,
             **{
