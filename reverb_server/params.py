@@ -34,14 +34,22 @@ class StaleParamsError(Exception):
     """The parameters at hand are older than allowed."""
 
 
+class _Version(NamedTuple):
+    """A version that waits to be sent."""
+
+    values_fn: Callable[[], np.ndarray]
+    header: np.ndarray
+
+
 class ParamsPublisher:
     """Publishes from a thread of its own, so that the learner never waits for the network."""
 
     def __init__(self, client: reverb.Client, *, timeout_seconds: float = 60.0):
+        """A version not taken within `timeout_seconds` gives way to a newer one, or is resent."""
         self._client = client
-        self._timeout_ms = int(timeout_seconds * 1000)
+        self._timeout_ms = max(int(timeout_seconds * 1000), 1)  # 0 would mean for ever
         self._lock = threading.Condition()
-        self._pending: tuple[Callable[[], np.ndarray], np.ndarray] | None = None
+        self._pending: _Version | None = None
         self._closing = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="publish", daemon=True)
@@ -55,41 +63,64 @@ class ParamsPublisher:
         with self._lock:
             if self._error is not None:
                 raise self._error
-            self._pending = (values_fn, header)
+            self._pending = _Version(values_fn, header)
             self._lock.notify()
 
     def close(self, timeout_seconds: float = 10.0) -> None:
-        """Sends what is waiting, for so long at most, and ends the thread."""
+        """Sends what is waiting, for so long at most. Raises what ended the thread, if anything."""
         with self._lock:
             self._closing = True
             self._lock.notify()
         self._thread.join(timeout_seconds)
+        if self._thread.is_alive():
+            logging.warning("the last parameters were not sent: the server does not answer")
+        if self._error is not None:
+            raise self._error
 
     def _run(self) -> None:
-        writer = self._client.trajectory_writer(num_keep_alive_refs=1)
-        while True:
+        try:
+            self._send_all()
+        except Exception as error:
             with self._lock:
-                self._lock.wait_for(lambda: self._pending is not None or self._closing)
-                pending, self._pending = self._pending, None
-            if pending is None:
-                return
-            try:
-                self._send(writer, *pending)
-            except reverb.DeadlineExceededError as error:
-                # The server is away; the next version replaces this one.
-                logging.warning("publishing parameters: %s", error)
-            except Exception as error:
-                with self._lock:
-                    self._error = error
-                return
+                self._error = error
 
-    def _send(
-        self,
-        writer: reverb.TrajectoryWriter,
-        values_fn: Callable[[], np.ndarray],
-        header: np.ndarray,
-    ) -> None:
-        writer.append({"header": header, "values": values_fn()})
+    def _send_all(self) -> None:
+        while (sending := self._next_version()) is not None:
+            # A stream that failed is given up with what it holds: when the server is back it must
+            # get the newest version only.
+            writer = self._make_writer()
+            try:
+                while sending is not None:
+                    self._send(writer, sending)
+                    sending = self._next_version()
+                return
+            except reverb.DeadlineExceededError as error:
+                logging.warning("publishing parameters: %s", error)
+                with self._lock:
+                    if self._pending is None and not self._closing:
+                        self._pending = sending
+            finally:
+                writer.close()
+
+    def _next_version(self) -> _Version | None:
+        """Waits for a version to send; None when there is none and never will be."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._pending is not None or self._closing)
+            version, self._pending = self._pending, None
+        return version
+
+    def _make_writer(self) -> reverb.TrajectoryWriter:
+        # Without validation: it would wait for a server that is away, without bound.
+        return self._client.trajectory_writer(num_keep_alive_refs=1, validate_items=False)
+
+    def _send(self, writer: reverb.TrajectoryWriter, version: _Version) -> None:
+        values = version.values_fn()
+        if values.dtype != np.float32 or values.ndim != 1:
+            raise ValueError(
+                f"parameters of type {values.dtype} and shape {values.shape}; "
+                "published is one flat float32 vector"
+            )
+        writer.append({"header": version.header, "values": values})
         newest = {name: column[-1] for name, column in writer.history.items()}
         writer.create_item(tables.PARAMS, 1.0, newest)
         writer.flush(timeout_ms=self._timeout_ms)
@@ -118,8 +149,8 @@ class ParamsPuller:
         self._poll_seconds = poll_seconds
         self._stale_seconds = stale_seconds
         self._clock = clock
-        self._newest: PublishedParams | None = None
-        self._received_at = clock()
+        self._newest: tuple[PublishedParams, float] | None = None  # and when it came
+        self._heard_at = clock()
         self._seen_inserts = -1
         self._last_problem = "no answer yet"
         self._error: Exception | None = None
@@ -132,14 +163,14 @@ class ParamsPuller:
         """The newest parameters, or None before the first. Raises when they are stale."""
         if self._error is not None:
             raise self._error
-        age = self._clock() - self._received_at
-        if age > self._stale_seconds:
+        newest, now = self._newest, self._clock()
+        silent = now - self._heard_at
+        if silent > self._stale_seconds:
             raise StaleParamsError(
-                f"no new parameters for {age:.0f} s (limit {self._stale_seconds:.0f} s; "
+                f"no new parameters for {silent:.0f} s (limit {self._stale_seconds:.0f} s; "
                 f"last problem: {self._last_problem}); is the learner running?"
             )
-        newest = self._newest
-        return None if newest is None else Snapshot(newest, age)
+        return None if newest is None else Snapshot(newest[0], now - newest[1])
 
     def wait_first(self, timeout_seconds: float) -> Snapshot | None:
         """Like `get`, but waits so long for the first version."""
@@ -170,12 +201,15 @@ class ParamsPuller:
         inserts = info.rate_limiter_info.insert_stats.completed
         if info.current_size == 0 or inserts == self._seen_inserts:
             return
+        # Goes on by itself when a server that went away is back.
+        self._last_problem = "the server went away while sending the values"
         sample = next(iter(self._client.sample(tables.PARAMS, emit_timesteps=False)))
         header, values = sample.data
         newest = PublishedParams(int(header[0]), int(header[1]), bool(header[2]), values)
-        self._seen_inserts = inserts
-        # A replay server restored from an old checkpoint may serve old parameters for a moment.
-        if self._newest is not None and newest.version < self._newest.version:
+        self._seen_inserts, self._heard_at = inserts, self._clock()
+        # Older ones come from a replay server restored from its checkpoint, or from a learner
+        # restored from its own: it is alive, and will be past them soon.
+        if self._newest is not None and newest.version < self._newest[0].version:
             return
-        self._newest, self._received_at = newest, self._clock()
+        self._newest = newest, self._heard_at
         self._arrived.set()

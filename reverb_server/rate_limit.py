@@ -3,10 +3,12 @@
 Reverb keeps `inserts * samples_per_insert - samples` within a band around its value at the end of
 the warm-up. The learner takes a whole batch at a time and holds some more in flight; actors insert
 one item at a time. If the band is narrower than both together, the learner can wait for items the
-actors are not allowed to insert. This module is plain arithmetic: checking a config needs no Reverb.
+actors are not allowed to insert. This module is plain arithmetic:
+checking a config needs no Reverb.
 """
 
 import dataclasses
+import math
 
 
 class RateLimitError(ValueError):
@@ -31,12 +33,19 @@ def make_rate_limit(
     error_buffer: float | None = None,
 ) -> RateLimit:
     """Chooses the narrowest comfortable band, or checks the given one."""
-    # The learner's next batch, those in flight, and the insert that must still be allowed.
-    needed = batch_size * (1 + in_flight_batches) + samples_per_insert
+    if not 0 < samples_per_insert < math.inf:
+        raise RateLimitError(
+            f"samples_per_insert={samples_per_insert:g} must be greater than 0 and finite"
+        )
+    # The learner's next batch, those in flight, and the insert that must still be allowed; Reverb
+    # itself wants room for two inserts, or two samples.
+    needed = max(
+        batch_size * (1 + in_flight_batches) + samples_per_insert, 2 * samples_per_insert, 2.0
+    )
     if error_buffer is None:
         # Four times the least: the two sides then rarely touch both ends of the band.
         error_buffer = 4.0 * needed
-    if 2 * error_buffer < needed:
+    if not 2 * error_buffer >= needed:
         raise RateLimitError(
             f"error_buffer={error_buffer:g} can deadlock: with batch_size={batch_size} and "
             f"samples_per_insert={samples_per_insert:g} it must be at least {needed / 2:g}"

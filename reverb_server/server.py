@@ -1,6 +1,6 @@
 """The replay role: runs the server, checkpoints it to the run directory, reports on itself."""
 
-import os
+import logging
 import pathlib
 import time
 from collections.abc import Callable, Sequence
@@ -10,12 +10,9 @@ import psutil
 import reverb
 
 from reverb_server import counts
-
-
-def make_checkpointer(directory: pathlib.Path) -> reverb.checkpointers.CheckpointerBase:
-    """A checkpointer with a durable root (the default one writes to a temporary folder)."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return reverb.checkpointers.DefaultCheckpointer(str(directory))
+from reverb_server.checkpoint import CheckpointFolder
+from reverb_server.connection import SERVER_AWAY
+from reverb_server.port import check_port_free
 
 
 def serve(
@@ -27,32 +24,39 @@ def serve(
     report_seconds: float,
     report: Callable[[dict[str, Any]], None],
     wait_for_stop: Callable[[float], bool],
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Serves until told to stop, then checkpoints a last time."""
-    server = reverb.Server(
-        list(tables), port=port, checkpointer=make_checkpointer(checkpoint_directory)
-    )
+    """Serves until told to stop, then checkpoints a last time. Restores what it finds there."""
+    check_port_free(port)
+    folder = CheckpointFolder(checkpoint_directory)
+    server = reverb.Server(list(tables), port=port, checkpointer=folder.make_checkpointer())
     client = reverb.Client(f"localhost:{server.port}")
-    saved_at = time.monotonic()
-    while not wait_for_stop(report_seconds):
-        report(_status(client))
-        if time.monotonic() - saved_at >= checkpoint_seconds:
-            report(_status(client) | _checkpoint(client))
-            saved_at = time.monotonic()
-    report(_status(client) | _checkpoint(client))
-    server.stop()
+    saved_at = clock()
+    try:
+        while not wait_for_stop(report_seconds):
+            row = _status(client)
+            if clock() - saved_at >= checkpoint_seconds:
+                row |= _checkpoint(client, folder)
+                saved_at = clock()
+            report(row)
+        report(_status(client) | _checkpoint(client, folder))
+    finally:
+        server.stop()
 
 
 def _status(client: reverb.Client) -> dict[str, Any]:
-    table = counts.read_counts(client)
-    resident = psutil.Process().memory_info().rss
-    return {"inserts": table.inserts, "size": table.size, "bytes": resident}
+    resident = {"bytes": psutil.Process().memory_info().rss}
+    try:
+        table = counts.read_counts(client)
+    except SERVER_AWAY as error:
+        # The server runs in this process: it is overloaded, not gone. The next report tells more.
+        logging.warning("the replay server is slow to answer: %s", error)
+        return resident
+    return {"inserts": table.inserts, "size": table.size, **resident}
 
 
-def _checkpoint(client: reverb.Client) -> dict[str, Any]:
-    """Writes a checkpoint. The server serves nobody while it does, so the seconds matter."""
-    started = time.monotonic()
-    path = client.checkpoint()
-    seconds = time.monotonic() - started
-    size = sum(f.stat().st_size for f in os.scandir(path) if f.is_file())
-    return {"checkpoint_seconds": seconds, "checkpoint_bytes": size}
+def _checkpoint(client: reverb.Client, folder: CheckpointFolder) -> dict[str, Any]:
+    written = folder.write(client)
+    if written is None:
+        return {"checkpoint_failed": 1}
+    return {"checkpoint_seconds": written.seconds, "checkpoint_bytes": written.size_bytes}

@@ -16,7 +16,6 @@ from reverb_server.rate_limit import RateLimit
 REPLAY, PARAMS, TELEMETRY = "replay", "params", "telemetry"
 STEP_FIELDS = ("action", "reward", "discount", "epsilon", "greedy")
 TELEMETRY_ROW_BYTES = 2048
-_TELEMETRY_ROWS = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +26,9 @@ class Prioritization:
     beta: float  # exponent of the importance correction
 
 
-def replay_signature(n_step: int, frame_shape: tuple[int, int] = (84, 84)) -> dict[str, tf.TensorSpec]:
+def replay_signature(
+    n_step: int, frame_shape: tuple[int, int] = (84, 84)
+) -> dict[str, tf.TensorSpec]:
     """Shapes and types of one item."""
     return {
         "o_tm1": tf.TensorSpec([4, *frame_shape], tf.uint8),
@@ -51,6 +52,7 @@ def make_tables(
     rate_limit: RateLimit,
     num_params: int,
     prioritization: Prioritization | None,
+    telemetry_rows: int = 10_000,
 ) -> list[reverb.Table]:
     """All tables of a run."""
     sampler = (
@@ -83,7 +85,7 @@ def make_tables(
         TELEMETRY,
         sampler=reverb.selectors.Fifo(),
         remover=reverb.selectors.Fifo(),
-        max_size=_TELEMETRY_ROWS,
+        max_size=telemetry_rows,
         max_times_sampled=1,
         rate_limiter=reverb.rate_limiters.MinSize(1),
         signature={"row": tf.TensorSpec([TELEMETRY_ROW_BYTES], tf.uint8)},

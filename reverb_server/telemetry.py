@@ -6,7 +6,10 @@ their own, and when the server is away they are dropped and counted.
 
 import json
 import logging
+import math
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +32,8 @@ class TelemetryWriter:
         *,
         clock: Callable[[], float] = time.time,
     ):
-        self._writer = client.trajectory_writer(num_keep_alive_refs=1)
+        # Without validation: it would wait for a server that is not there yet, without bound.
+        self._writer = client.trajectory_writer(num_keep_alive_refs=1, validate_items=False)
         self._writer.configure(("row",), num_keep_alive_refs=1, max_chunk_length=1)
         self._role = role
         self._clock = clock
@@ -37,21 +41,22 @@ class TelemetryWriter:
 
     def __call__(self, row: dict[str, Any]) -> None:
         """Sends one row, stamped with time and role, or drops it if too many are waiting."""
+        stamped = {"time": self._clock(), "role": self._role, **row}
+        if self._dropped_rows:
+            stamped["dropped_rows"] = self._dropped_rows
+        data = encode_row(stamped)
         if not self._flush(_MAX_PENDING_ROWS, timeout_ms=1):
             if self._dropped_rows == 0:
                 logging.warning("telemetry: the server takes no rows; dropping them for now")
             self._dropped_rows += 1
             return
-        stamped = {"time": self._clock(), "role": self._role, **row}
-        if self._dropped_rows:
-            stamped["dropped_rows"] = self._dropped_rows
-            self._dropped_rows = 0
-        self._writer.append({"row": encode_row(stamped)})
+        self._dropped_rows = 0
+        self._writer.append({"row": data})
         self._writer.create_item(tables.TELEMETRY, 1.0, {"row": self._writer.history["row"][-1]})
 
     def close(self, timeout_seconds: float = 2.0) -> None:
         """Gives the last rows so long to arrive."""
-        self._flush(0, timeout_ms=int(timeout_seconds * 1000))
+        self._flush(0, timeout_ms=max(int(timeout_seconds * 1000), 1))
         self._writer.close()
 
     def _flush(self, max_pending_rows: int, timeout_ms: int) -> bool:
@@ -62,19 +67,54 @@ class TelemetryWriter:
         return True
 
 
+class TelemetryReader:
+    """Takes rows out of the table. One reader at a time, from one thread."""
+
+    def __init__(self, client: reverb.Client):
+        self._client = client
+        self._rows: deque[dict[str, Any]] = deque()
+        self._reading: threading.Thread | None = None
+        self._error: Exception | None = None
+
+    def drain(self, timeout_seconds: float = 5.0) -> list[dict[str, Any]]:
+        """All rows waiting in the table; never waits for more.
+
+        If the server stops answering half-way, those that came so far; the others are fetched in
+        the background and come with a later call.
+        """
+        if self._reading is None:
+            info = self._client.server_info(timeout=_INFO_TIMEOUT_SECONDS)[tables.TELEMETRY]
+            if info.current_size > 0:
+                self._reading = threading.Thread(
+                    target=self._read, args=(info.current_size,), name="telemetry", daemon=True
+                )
+                self._reading.start()
+        if self._reading is not None:
+            self._reading.join(timeout_seconds)
+            if not self._reading.is_alive():
+                self._reading = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return [self._rows.popleft() for _ in range(len(self._rows))]
+
+    def _read(self, num_rows: int) -> None:
+        # Only a reader makes the table smaller, so as many rows as were counted are there.
+        try:
+            for sample in self._client.sample(tables.TELEMETRY, num_rows, emit_timesteps=False):
+                self._rows.append(decode_row(sample.data[0]))
+        except Exception as error:
+            self._error = error
+
+
 def drain(client: reverb.Client) -> list[dict[str, Any]]:
-    """All rows waiting in the table; never waits for more. One reader at a time."""
-    info = client.server_info(timeout=_INFO_TIMEOUT_SECONDS)[tables.TELEMETRY]
-    if info.current_size == 0:
-        return []
-    # Only a reader makes the table smaller, so as many rows as were counted are there.
-    samples = client.sample(tables.TELEMETRY, info.current_size, emit_timesteps=False)
-    return [decode_row(sample.data[0]) for sample in samples]
+    """All rows waiting in the table, once. Whoever reads again and again keeps a reader."""
+    return TelemetryReader(client).drain()
 
 
 def encode_row(row: dict[str, Any]) -> np.ndarray:
     """JSON in a fixed number of bytes (a stream's rows must share one shape)."""
-    text = json.dumps(row).encode()
+    text = json.dumps(_finite(row), allow_nan=False).encode()
     if len(text) > tables.TELEMETRY_ROW_BYTES:
         raise ValueError(
             f"telemetry row of {len(text)} bytes; at most {tables.TELEMETRY_ROW_BYTES} fit"
@@ -87,3 +127,14 @@ def encode_row(row: dict[str, Any]) -> np.ndarray:
 def decode_row(data: np.ndarray) -> dict[str, Any]:
     """The inverse of `encode_row`."""
     return json.loads(data.tobytes().rstrip(b"\0"))
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for numbers JSON does not have: NaN and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return value

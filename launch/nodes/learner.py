@@ -4,7 +4,6 @@ import logging
 import pathlib
 from typing import Any
 
-import chex
 import jax
 import launchpad as lp
 import numpy as np
@@ -40,6 +39,7 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     )
     publisher = ParamsPublisher(client)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
+    priorities = sampler.PriorityUpdater(client) if config.replay.prioritized else None
     flatten = jax.jit(components.flatten_acting)
 
     def publish(state: LearnerState, steps: int, finished: bool) -> None:
@@ -60,13 +60,15 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
             publish=publish,
             report=report_row,
             save=lambda state, steps: save(checkpointer, state, steps),
-            update_priorities=_priority_updater(config, client),
+            update_priorities=priorities,
             should_stop=stop.is_set,
         )
         run_learner(
             state=state, update=update, steps=steps, edges=edges, periods=periods_of(config)
         )
     publisher.close()
+    if priorities is not None:
+        priorities.close()
     report.close()
 
 
@@ -84,13 +86,3 @@ def _counts(client: reverb.Client) -> ReplayCounts | None:
         # The server is away for a moment; the learner goes on with the last count.
         logging.warning("replay does not answer: %s", error)
         return None
-
-
-def _priority_updater(config: Config, client: reverb.Client) -> Any:
-    if not config.replay.prioritized:
-        return None
-
-    def update(keys: np.ndarray, td: chex.Array) -> None:
-        sampler.update_priorities(client, keys, np.asarray(td))
-
-    return update

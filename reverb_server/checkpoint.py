@@ -1,0 +1,100 @@
+"""Replay checkpoints that outlive full disks, crashes and clocks set back.
+
+Reverb writes a checkpoint to a folder named by local time, marks it `DONE`, and removes every other
+one but the last in alphabetical order. It does not notice a disk that fills up: it marks the torn
+files as done and removes the good ones. So the last good checkpoint is set aside, out of its reach,
+until the new one has been read to its end.
+"""
+
+import logging
+import pathlib
+import shutil
+import time
+import zlib
+from typing import NamedTuple
+
+import reverb
+
+_DONE = "DONE"
+_BLOCK_BYTES = 1 << 16
+
+
+class Written(NamedTuple):
+    """What a checkpoint cost."""
+
+    seconds: float  # the server served nobody for so long
+    size_bytes: int
+
+
+class CheckpointFolder:
+    """The folder Reverb writes to; `<folder>.previous` beside it exists only while it does."""
+
+    def __init__(self, directory: pathlib.Path):
+        self._directory = directory
+        self._aside = directory.with_name(directory.name + ".previous")
+
+    def make_checkpointer(self) -> reverb.checkpointers.CheckpointerBase:
+        """For the server: restores what is there (the default one uses a temporary folder)."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if self._aside.exists():
+            # The last process ended while it wrote.
+            if any(is_whole(folder) for folder in self._directory.iterdir()):
+                shutil.rmtree(self._aside)
+            else:
+                self._put_back()
+        return reverb.checkpointers.DefaultCheckpointer(str(self._directory))
+
+    def write(self, client: reverb.Client) -> Written | None:
+        """Writes a checkpoint; None if that failed, and the one before is still there."""
+        self._set_aside()
+        started = time.monotonic()
+        try:
+            path = pathlib.Path(client.checkpoint())
+            seconds = time.monotonic() - started
+            problem = None if is_whole(path) else f"{path} is torn; is the disk full?"
+        except RuntimeError as error:
+            problem = str(error)
+        if problem is not None:
+            # What is in memory is worth more than its copy: the run goes on.
+            logging.error("no replay checkpoint was written: %s", problem)
+            self._put_back()
+            return None
+        if self._aside.exists():
+            shutil.rmtree(self._aside)
+        return Written(seconds, sum(file.stat().st_size for file in path.iterdir()))
+
+    def _set_aside(self) -> None:
+        done = sorted(f for f in self._directory.iterdir() if (f / _DONE).exists())
+        if done:
+            done[-1].rename(self._aside)
+        self._clear()
+
+    def _put_back(self) -> None:
+        self._clear()
+        if self._aside.exists():
+            self._aside.rename(self._directory / "previous")
+
+    def _clear(self) -> None:
+        for entry in self._directory.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+
+def is_whole(checkpoint: pathlib.Path) -> bool:
+    """Whether all files of a checkpoint were written to their end."""
+    files = list(checkpoint.glob("*.tfrecord"))
+    return (checkpoint / _DONE).exists() and bool(files) and all(_ends(file) for file in files)
+
+
+def _ends(path: pathlib.Path) -> bool:
+    """Whether a compressed file has its end, which holds a check sum of all before it."""
+    stream = zlib.decompressobj()
+    with path.open("rb") as file:
+        try:
+            while block := file.read(_BLOCK_BYTES):
+                stream.decompress(block)
+        except zlib.error:
+            return False
+    return stream.eof

@@ -1,0 +1,156 @@
+"""The band around the ratio: what is refused, and that what is accepted never blocks both sides."""
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+import reverb
+from hypothesis import strategies as st
+
+from reverb_server import counts, sampler, tables, writer
+from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
+
+FRAME = np.zeros((84, 84), np.uint8)
+
+
+def smallest_limit(**settings: Any) -> RateLimit:
+    """The narrowest band that is accepted, found from the outside."""
+    low, high = 0.0, make_rate_limit(**settings).error_buffer
+    for _ in range(60):
+        middle = (low + high) / 2
+        try:
+            make_rate_limit(**settings, error_buffer=middle)
+            high = middle
+        except RateLimitError:
+            low = middle
+    return make_rate_limit(**settings, error_buffer=high)
+
+
+def test_the_default_band_is_wider_than_the_smallest() -> None:
+    settings: dict[str, Any] = {
+        "samples_per_insert": 8.0,
+        "warmup_steps": 100,
+        "batch_size": 32,
+        "in_flight_batches": 2,
+    }
+    assert make_rate_limit(**settings) == RateLimit(8.0, 100, 4 * (3 * 32 + 8.0))
+    assert smallest_limit(**settings).error_buffer == pytest.approx((3 * 32 + 8) / 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"error_buffer": 51.9}, "error_buffer=51.9 can deadlock.* at least 52"),
+        ({"error_buffer": -1.0}, "error_buffer=-1"),
+        ({"error_buffer": math.nan}, "error_buffer=nan"),
+        ({"warmup_steps": 31}, "warmup_steps=31 is less than batch_size=32"),
+        ({"samples_per_insert": 0.0}, "samples_per_insert=0"),
+        ({"samples_per_insert": -8.0}, "samples_per_insert=-8"),
+        ({"samples_per_insert": math.nan}, "samples_per_insert=nan"),
+        ({"samples_per_insert": math.inf}, "samples_per_insert=inf"),
+        # More samples per insert than fit in a batch: Reverb needs room for two inserts.
+        ({"samples_per_insert": 500.0, "error_buffer": 400.0}, "at least 500"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name(
+    settings: dict[str, Any], named: str
+) -> None:
+    sound: dict[str, Any] = {
+        "samples_per_insert": 8.0,
+        "warmup_steps": 100,
+        "batch_size": 32,
+        "in_flight_batches": 2,
+    }
+    with pytest.raises(RateLimitError, match=named):
+        make_rate_limit(**sound | settings)
+
+
+def insert(client: reverb.Client, num_steps: int, done: list[Exception | None]) -> None:
+    """Plays one episode; a write that is held back for a minute is a deadlock."""
+    row = (FRAME, 0, 0.0, 1.0, 1.0, 0)
+    try:
+        with writer.ExperienceWriter(
+            client,
+            num_streams=1,
+            n_step=1,
+            should_stop=lambda: False,
+            max_pending_items=1,
+            timeout_seconds=60.0,
+        ) as target:
+            # Three rows before the first stack is whole, one after it for the bootstrap.
+            target.write(0, [row] * 4, [])
+            for i in range(num_steps):
+                target.write(0, [row], [(3 + i, 4 + i)])
+        done.append(None)
+    except Exception as error:
+        done.append(error)
+
+
+@hypothesis.given(
+    samples_per_insert=st.sampled_from([0.25, 0.5, 1.0, 3.0, 8.0, 40.0]),
+    batch_size=st.integers(1, 16),
+    in_flight_batches=st.integers(1, 3),
+    warmup=st.integers(0, 20),
+)
+@hypothesis.settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+@hypothesis.example(samples_per_insert=40.0, batch_size=1, in_flight_batches=1, warmup=0)
+def test_with_the_smallest_accepted_band_both_sides_go_on_and_the_ratio_is_kept(
+    make_tables: Callable[..., list[reverb.Table]],
+    samples_per_insert: float,
+    batch_size: int,
+    in_flight_batches: int,
+    warmup: int,
+) -> None:
+    limit = smallest_limit(
+        samples_per_insert=samples_per_insert,
+        warmup_steps=batch_size + warmup,
+        batch_size=batch_size,
+        in_flight_batches=in_flight_batches,
+    )
+    server = reverb.Server(make_tables(rate_limit=limit))
+    client = reverb.Client(f"localhost:{server.port}")
+    source = sampler.BatchSampler(
+        f"localhost:{server.port}",
+        n_step=1,
+        batch_size=batch_size,
+        in_flight_batches=in_flight_batches,
+        prioritization=None,
+        timeout_seconds=0.1,
+    )
+    num_steps = limit.warmup_steps + math.ceil(4 * limit.error_buffer / samples_per_insert)
+    done: list[Exception | None] = []
+    inserting = threading.Thread(target=insert, args=(client, min(num_steps, 400), done))
+    inserting.start()
+    num_batches = 0
+    while inserting.is_alive():
+        num_batches += source() is not None
+    inserting.join()
+
+    assert done == [None]
+    table = counts.read_counts(client)
+    off = (table.inserts - limit.warmup_steps) * samples_per_insert - table.samples
+    assert abs(off) <= limit.error_buffer
+    # What the table counts as sampled reached the learner, but for what is in flight.
+    in_flight = batch_size * (in_flight_batches + 1)
+    assert table.samples - num_batches * batch_size <= 2 * in_flight
+    del source
+    server.stop()
+
+
+def test_the_table_is_made_with_the_limit_given(
+    make_tables: Callable[..., list[reverb.Table]],
+) -> None:
+    limit = RateLimit(samples_per_insert=8.0, warmup_steps=100, error_buffer=64.0)
+    replay = next(t for t in make_tables(rate_limit=limit) if t.name == tables.REPLAY)
+    info = replay.info.rate_limiter_info
+    assert (info.samples_per_insert, info.min_size_to_sample) == (8.0, 100)
+    assert (info.min_diff, info.max_diff) == (800.0 - 64.0, 800.0 + 64.0)
