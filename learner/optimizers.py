@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import optax
 
-Rate = float | optax.Schedule
+Rate: TypeAlias = float | Callable[[Any], Any]  # fixed, or a function of the update count
 
 
 def _rmsprop(learning_rate: Rate, epsilon: float) -> optax.GradientTransformation:

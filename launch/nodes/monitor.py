@@ -31,12 +31,12 @@ class _Drain:
     """Rows from the table; those that do not know the global frame count get the newest one."""
 
     def __init__(self, client: reverb.Client):
-        self._client = client
+        self._reader = telemetry.TelemetryReader(client)
         self._frames = 0
 
     def __call__(self) -> list[dict[str, Any]]:
         try:
-            rows = telemetry.drain(self._client)
+            rows = self._reader.drain()
         except SERVER_AWAY as error:
             # The server is away for a moment; its rows wait, or are gone with it.
             logging.warning("telemetry: %s", error)
