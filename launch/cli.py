@@ -5,7 +5,7 @@ import itertools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import tyro
 
@@ -68,7 +68,7 @@ def run(args: Sequence[str]) -> int:
     try:
         if command not in _COMMANDS:
             raise InputError(f"unknown command '{command}'; choose from {', '.join(_COMMANDS)}")
-        return int(_COMMANDS[command](rest))
+        return int(_COMMANDS[command].run(rest))
     except InputError as error:
         print(f"vantage: error: {error}", file=sys.stderr)
         return ExitCode.BAD_INPUT
@@ -149,22 +149,23 @@ def _parse(flags: type[Any], args: Sequence[str], command: str, default: Any = N
     )
 
 
-_COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
-    "train": _train,
-    "status": _status,
-    "stop": _stop,
-    "doctor": _doctor,
+class _Command(NamedTuple):
+    """What a command runs, and the flags it takes."""
+
+    run: Callable[[Sequence[str]], int]
+    flags: type[Any]
+
+
+_COMMANDS = {
+    "train": _Command(_train, _TrainFlags),
+    "status": _Command(_status, _StatusFlags),
+    "stop": _Command(_stop, _StopFlags),
+    "doctor": _Command(_doctor, _DoctorFlags),
 }
 
 
 def _usage() -> str:
     lines = [f"usage: vantage {{{','.join(_COMMANDS)}}} ...", "", _DESCRIPTION, ""]
-    about = {
-        "train": _TrainFlags,
-        "status": _StatusFlags,
-        "stop": _StopFlags,
-        "doctor": _DoctorFlags,
-    }
-    for name, flags in about.items():
-        lines.append(f"  {name:8} {(flags.__doc__ or '').splitlines()[0]}")
+    for name, command in _COMMANDS.items():
+        lines.append(f"  {name:8} {(command.flags.__doc__ or '').splitlines()[0]}")
     return "\n".join([*lines, "", "vantage COMMAND --help lists its flags."])

@@ -14,14 +14,12 @@ from launch import checks
 from launch import config as config_lib
 from launch.config import Config
 from launch.errors import ExitCode, InputError
-from launch.layout import NodeName, node_names
+from launch.layout import RESTART_VARIABLE, NodeName, node_names
 from launch.monitor.follow import MetricsFollower
 from launch.monitor.terminal import View, make_view
 from launch.monitor.view import RunView
 from launch.run_dir import RunDir
 from launch.supervisor import NodeSpec, Outcome, StopStep, Supervisor
-
-RESTART_VARIABLE = "VANTAGE_RESTART"
 
 # Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
 _STOP_STEPS = (

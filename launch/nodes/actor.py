@@ -12,11 +12,10 @@ from actors.loop import ActingParams, Actor, ActorEdges, run_actor
 from actors.n_step import Increment
 from launch import components
 from launch.config import Config
+from launch.layout import RESTART_VARIABLE
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
 from reverb_server.writer import ExperienceWriter
-
-RESTART_VARIABLE = "VANTAGE_RESTART"
 
 
 def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:

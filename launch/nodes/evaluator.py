@@ -10,7 +10,7 @@ import reverb
 from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
 from launch import components
 from launch.config import Config
-from launch.nodes.actor import RESTART_VARIABLE
+from launch.layout import RESTART_VARIABLE
 from launch.scores import evaluation_row
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
@@ -41,10 +41,12 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
             return None
         published = snapshot.params
         frames = published.steps * config.environment.action_repeat
-        if frames < due_frames and not published.finished:
+        # A replay server restored from a shorter run still says that that one had finished.
+        finished = published.finished and published.steps >= config.total_steps
+        if frames < due_frames and not finished:
             stop.wait(0.5)
             return None
-        return unflatten(published.values), frames, published.finished
+        return unflatten(published.values), frames, finished
 
     def evaluate(params: Any) -> EpisodeScores | None:
         return play_episodes(
