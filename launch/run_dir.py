@@ -101,9 +101,13 @@ class RunDir:
 def write_atomically(path: pathlib.Path, text: str, *, mode: int = 0o644) -> None:
     """Replaces a file as a whole: a reader sees the old text or the new, never half."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as f:
-        f.write(text)
-        f.flush()
-        os.fsync(f.fileno())
+        try:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        except BaseException:
+            os.unlink(f.name)
+            raise
     os.chmod(f.name, mode)
     os.replace(f.name, path)
 

@@ -171,6 +171,7 @@ class Supervisor:
         self._kill_now = False
         self._run_state = "running"
         self._status_at = 0.0
+        self._status_problem: str | None = None
         self._started = time.time()
 
     def kill(self) -> None:
@@ -275,7 +276,14 @@ class Supervisor:
                 for node in self._nodes
             ],
         }
-        write_atomically(self._status_file, json.dumps(status, indent=1))
+        try:
+            write_atomically(self._status_file, json.dumps(status, indent=1))
+            self._status_problem = None
+        except OSError as error:
+            # A full disk must not end the training; say it once.
+            if str(error) != self._status_problem:
+                self._on_event(f"cannot write {self._status_file}: {error.strerror}")
+            self._status_problem = str(error)
 
 
 def _failure(node: _Node) -> str:

@@ -173,8 +173,16 @@ def _make_display(config: Config, run_dir: RunDir, view: View) -> Callable[[], N
         total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
     )
 
+    said: set[str] = set()
+
     def display() -> None:
-        state.add(follower.poll())
+        try:
+            state.add(follower.poll())
+        except (OSError, ValueError) as error:
+            # A picture is not worth a run: say once what is wrong with the file.
+            if str(error) not in said:
+                _note(f"cannot show progress: {error}")
+            said.add(str(error))
         view.update(state.snapshot())
 
     return display

@@ -64,11 +64,11 @@ class Site:
 
         options.setdefault("stop_steps", [StopStep(frozenset({"a", "b", "main"}), 10.0)])
         options.setdefault("finish_steps", options["stop_steps"])
+        options.setdefault("status_file", self.root / "status.json")
         return Supervisor(
             specs,
             finishing_role="main",
             restart_variable="RESTART",
-            status_file=self.root / "status.json",
             stop_requested=stop_when,
             on_tick=on_tick,
             on_event=self.events.append,
@@ -143,6 +143,12 @@ def test_a_node_that_keeps_failing_ends_the_run_with_its_last_words(site, monkey
         site.supervisor([site.spec("a", code), site.spec("main", FOREVER)]).run() is Outcome.FAILED
     )
     assert any("a-0 failed 2 times in a row: no such game" in event for event in site.events)
+
+
+def test_a_status_file_that_cannot_be_written_is_reported_once_and_costs_nothing(site):
+    supervisor = site.supervisor([site.spec("main", "pass")], status_file=site.root / "no" / "x")
+    assert supervisor.run() is Outcome.FINISHED
+    assert sum("cannot write" in event for event in site.events) == 1
 
 
 def test_no_child_outlives_a_supervisor_that_is_killed(tmp_path):
