@@ -281,9 +281,9 @@ class Supervisor:
             self._status_problem = None
         except OSError as error:
             # A full disk must not end the training; say it once.
-            if str(error) != self._status_problem:
+            if error.strerror != self._status_problem:
                 self._on_event(f"cannot write {self._status_file}: {error.strerror}")
-            self._status_problem = str(error)
+            self._status_problem = error.strerror
 
 
 def _failure(node: _Node) -> str:
