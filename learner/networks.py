@@ -66,7 +66,8 @@ def make_network(
 ) -> Network:
     """Builds a network with just the heads an algorithm needs.
 
-    `normalize` puts a layer normalization before the non-linearity of every head.
+    `normalize` puts a layer normalization before the non-linearity of every head, and starts
+    the heads' outputs at zero.
     """
     head = functools.partial(_head, hidden=architecture.hidden, normalize=normalize)
 
@@ -116,7 +117,10 @@ def _head(
 ) -> jax.Array:
     with hk.name_scope(name):
         x = hk.Linear(hidden, name="hidden")(embedding)
+        out_init = None
         if normalize:
             x = hk.LayerNorm(-1, create_scale=True, create_offset=True, name="norm")(x)
-        x = jax.nn.relu(x)
-        return hk.Linear(outputs, name="out")(x)
+            # Hidden units of unit scale would make random outputs far larger than any true
+            # advantage, and acting greedily on them would be all there is to unlearn at first.
+            out_init = hk.initializers.Constant(0.0)
+        return hk.Linear(outputs, w_init=out_init, name="out")(jax.nn.relu(x))
