@@ -126,7 +126,8 @@ class _Loop:
         self._save_if_due(state)
 
     def close(self, state: LearnerState) -> None:
-        self._publish(state)
+        if not self.finished:  # else these very parameters were just published, as the last ones
+            self._publish(state)
         self._edges.save(state, self._steps)
         self._report()
 

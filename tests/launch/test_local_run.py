@@ -14,7 +14,7 @@ from tiny_run import TINY_FLAGS
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
 
-WAIT_SECONDS = 180.0
+WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
 VANTAGE = (sys.executable, "-c", "from launch.cli import main; main()")
 ROOT = pathlib.Path(__file__).parents[2]
