@@ -184,7 +184,7 @@ PRESETS: Mapping[str, Config] = types.MappingProxyType(
                 normalize=True,
                 n_step=10,
                 optimizer="adam",
-                learning_rate=5e-4,
+                learning_rate=2.5e-4,
                 optimizer_epsilon=1.5e-4,
                 target_period_updates=500,
             ),
