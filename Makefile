@@ -11,6 +11,15 @@ PIP_COMPILE := pip-compile --generate-hashes --no-emit-index-url --no-emit-find-
 	--no-emit-trusted-host --extra dev --strip-extras --allow-unsafe \
 	--output-file requirements.lock pyproject.toml
 
+# The second environment: the mathematics alone, on a current Python and JAX. No TensorFlow, no
+# Reverb, no Launchpad, and no install either: pytest finds the packages in the folder.
+CORE_VENV := .venv-core
+CORE_STAMP := $(CORE_VENV)/.setup-stamp
+CORE_TESTS := tests/tabular tests/learner tests/actors tests/report
+CORE_PIP_COMPILE := pip-compile --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host --no-annotate --strip-extras --allow-unsafe \
+	--output-file requirements-core.lock requirements-core.in
+
 # Sets $python to a Python 3.10 that really runs (a pyenv shim can be in PATH and still fail) and
 # can make environments, or says in one line how to get one.
 define FIND_PYTHON
@@ -39,11 +48,34 @@ if [ -n "$(PYTHON)" ] && [ "$$python" != "$(PYTHON)" ]; then \
 fi
 endef
 
+# The same for the second environment: $python becomes the oldest of Python 3.12 and newer that runs.
+define FIND_CORE_PYTHON
+works() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] < (3, 12))' \
+	>/dev/null 2>&1; }; \
+candidates() { \
+	echo "$(PYTHON)"; \
+	for minor in 12 13 14; do \
+		echo python3.$$minor; \
+		ls -1 "$$HOME"/.pyenv/versions/3.$$minor.*/bin/python3.$$minor 2>/dev/null; \
+		uv python find 3.$$minor 2>/dev/null; \
+	done; \
+	echo python3; }; \
+python=$$(candidates | while read -r candidate; do \
+	if works "$$candidate"; then echo "$$candidate"; break; fi; done); \
+if [ -z "$$python" ]; then \
+	echo "The tests of the mathematics alone need Python 3.12 or newer (with venv), and none was \
+found; name one: make test-core PYTHON=/path/to/python3.12" >&2; exit 1; \
+fi; \
+if [ -n "$(PYTHON)" ] && [ "$$python" != "$(PYTHON)" ]; then \
+	echo "PYTHON=$(PYTHON) is not a working Python 3.12 or newer with venv; using $$python" >&2; \
+fi
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: help setup train test lint lock clean
+.PHONY: help setup train test test-core core-python lint lock lock-core clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Build .venv from requirements.lock (skipped when nothing changed)
 
@@ -52,6 +84,12 @@ train: setup ## Train VA-learning on Pong on this machine; ARGS="--help" shows t
 
 test: setup ## Run the tests; ARGS="-k name" chooses some
 	$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+test-core: $(CORE_STAMP) ## Run the tests of the mathematics on Python 3.12+ and a current JAX, in .venv-core
+	$(CORE_VENV)/bin/python -m pytest -n 2 $(CORE_TESTS) $(ARGS)
+
+core-python: ## Print the Python that test-core would use; fails where there is none
+	@$(FIND_CORE_PYTHON); echo "$$python"
 
 lint: setup ## Check formatting, lint and types
 	$(VENV)/bin/ruff format --check .
@@ -66,8 +104,16 @@ lock: ## Rewrite requirements.lock from pyproject.toml; ARGS=--upgrade moves the
 	PATH="$$tools/bin:$$PATH" CUSTOM_COMPILE_COMMAND='make lock  # $(PIP_COMPILE)' \
 		$(PIP_COMPILE) --quiet $(ARGS)
 
-clean: ## Remove .venv, caches and builds (never runs/)
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+lock-core: ## Rewrite requirements-core.lock from requirements-core.in; ARGS=--upgrade moves the pins
+	@set -e; $(FIND_CORE_PYTHON); \
+	tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
+	"$$python" -m venv "$$tools"; \
+	"$$tools/bin/python" -m pip install --quiet --upgrade pip '$(PIP_TOOLS)'; \
+	PATH="$$tools/bin:$$PATH" CUSTOM_COMPILE_COMMAND='make lock-core  # $(CORE_PIP_COMPILE)' \
+		$(CORE_PIP_COMPILE) --quiet $(ARGS)
+
+clean: ## Remove .venv, .venv-core, caches and builds (never runs/)
+	rm -rf $(VENV) $(CORE_VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The editable install puts the packages and the `vantage` command into .venv; its requirements are
@@ -91,3 +137,11 @@ $(STAMP): requirements.lock pyproject.toml
 	fi
 	@touch $(STAMP)
 	@echo "Done. '$(VENV)/bin/vantage doctor' checks the machine."
+
+$(CORE_STAMP): requirements-core.lock
+	@set -e; $(FIND_CORE_PYTHON); \
+	echo "Setting up $(CORE_VENV) with $$python"; \
+	"$$python" -m venv --clear $(CORE_VENV)
+	$(CORE_VENV)/bin/python -m pip install --disable-pip-version-check --quiet \
+		--require-hashes -r requirements-core.lock
+	@touch $(CORE_STAMP)

@@ -14,6 +14,7 @@ from launch.config import Config, PresetName
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.train import TrainRequest, config_to_resume, train
+from tabular.setting import BadSettingError, Setting
 
 _DEFAULT_PRESET: PresetName = "cpu"
 _DESCRIPTION = "Trains Atari agents with VA-learning and its relatives, on one machine or many."
@@ -27,6 +28,15 @@ class _TrainFlags:
     config: Config
     preset: PresetName = _DEFAULT_PRESET
     """Where defaults come from: `cpu` learns Pong on two cores, `paper` is the paper's setting."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _TabularFlags:
+    """Reproduces the paper's tabular study: five figures, their numbers, and a page."""
+
+    setting: Setting
+    out: pathlib.Path = pathlib.Path("out/tabular")
+    """Folder to write to."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +128,20 @@ def _value_of(flag: str, args: Sequence[str]) -> str | None:
     return value
 
 
+def _tabular(args: Sequence[str]) -> ExitCode:
+    from tabular.progress import progress_bar
+    from tabular.study import PAGE, run_study
+
+    flags = _parse(_TabularFlags, args, "tabular", default=_TabularFlags(Setting()))
+    try:
+        with progress_bar() as report:
+            run_study(flags.setting, flags.out, report)
+    except BadSettingError as error:
+        raise InputError(str(error)) from error
+    print(f"Read {flags.out / PAGE}")
+    return ExitCode.DONE
+
+
 def _status(args: Sequence[str]) -> ExitCode:
     from launch.status import status
 
@@ -158,6 +182,7 @@ class _Command(NamedTuple):
 
 _COMMANDS = {
     "train": _Command(_train, _TrainFlags),
+    "tabular": _Command(_tabular, _TabularFlags),
     "status": _Command(_status, _StatusFlags),
     "stop": _Command(_stop, _StopFlags),
     "doctor": _Command(_doctor, _DoctorFlags),

@@ -142,8 +142,8 @@ class TestWhatIsWritten:
         expected = []
         for timestep in breakout.environment.shown[1:]:
             for stream, step_type in enumerate(timestep.step_type):
-                expected += [(stream, False)] * (step_type != FIRST)
-                expected += [(stream, True)] * (step_type == LAST)
+                expected += [(stream, False)] * bool(step_type != FIRST)
+                expected += [(stream, True)] * bool(step_type == LAST)
         assert [(write.stream, write.ends) for write in breakout.writes] == expected
         assert sum(write.ends for write in breakout.writes) >= 2
 

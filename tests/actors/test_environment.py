@@ -228,7 +228,7 @@ class TestLimits:
         batch = AtariBatch("pong", num_envs=1, seed=1, action_repeat=3, max_noops=0)
         batch.reset()
         frame_numbers = [
-            int(batch._envs.step(np.zeros(1, np.int32))[4]["frame_number"]) for _ in range(5)
+            batch._envs.step(np.zeros(1, np.int32))[4]["frame_number"].item() for _ in range(5)
         ]
         batch.close()
         assert frame_numbers == [3, 6, 9, 12, 15]

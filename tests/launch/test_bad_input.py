@@ -63,7 +63,7 @@ def test_a_bad_flag_is_refused_by_the_parser(capsys, tmp_path, monkeypatch, flag
 
 
 def test_an_unknown_command_lists_the_commands(capsys):
-    assert "train, status, stop, doctor" in refuse(capsys, "trian")
+    assert "train, tabular, status, stop, doctor" in refuse(capsys, "trian")
 
 
 def test_no_command_prints_the_usage_and_fails(capsys):
@@ -144,3 +144,20 @@ def test_status_of_a_run_never_started_is_json_too(capsys, tmp_path):
     RunDir(tmp_path).create(PRESETS["cpu"])
     assert cli.run(["status", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "not started"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--seeds", "0"], "seeds=0 must be at least 1"),
+        (["--epsilon", "1.5"], "epsilon=1.5 must be in [0, 1]"),
+        (["--epsilons", "0.5", "-0.1"], "epsilons=-0.1 must be in [0, 1]"),
+        (["--updates", "75"], "updates=75"),
+        (["--out", "file/out"], "out=file/out cannot be made"),
+    ],
+)
+def test_a_bad_tabular_study_is_refused_in_one_line(capsys, tmp_path, monkeypatch, flags, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert said in refuse(capsys, "tabular", *flags)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,80 @@
+"""Behaviour policies, and the data they leave behind.
+
+A data set is kept as what the losses need of it: how often each pair (x, a) occurs, and what
+followed. Rewards are deterministic, so nothing else is lost (see `tabular.learning`).
+"""
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from tabular.mdps import Model
+
+
+class Data(NamedTuple):
+    """Trajectories, counted."""
+
+    counts: jax.Array  # [X, A, X]: how often (x, a, x') occurs
+
+    @property
+    def weights(self) -> jax.Array:
+        """[X, A]: the share of each pair among the samples."""
+        return jnp.sum(self.counts, axis=2) / jnp.sum(self.counts)
+
+
+def random_deterministic(key: jax.Array, num_states: int, num_actions: int) -> jax.Array:
+    """A deterministic policy [X, A], each action equally likely."""
+    actions = jax.random.randint(key, (num_states,), 0, num_actions)
+    return jax.nn.one_hot(actions, num_actions)
+
+
+def mixed_with_uniform(policy: jax.Array, epsilon: jax.Array) -> jax.Array:
+    """epsilon u + (1 - epsilon) pi (paper, Section 6.1)."""
+    chex.assert_rank([policy, epsilon], [2, 0])
+    return epsilon / policy.shape[1] + (1.0 - epsilon) * policy
+
+
+def cumulative(probabilities: jax.Array) -> jax.Array:
+    """Running sums over the last axis that end in exactly 1, for `draw`."""
+    sums = jnp.cumsum(probabilities, axis=-1)
+    return sums / sums[..., -1:]
+
+
+def draw(sums: jax.Array, uniform: jax.Array) -> jax.Array:
+    """The index that a number in [0, 1) falls on; what has no probability is never drawn."""
+    chex.assert_rank([sums, uniform], [1, 0])
+    return jnp.sum(sums <= uniform)
+
+
+def collect(
+    key: jax.Array, mdp: Model, mu: jax.Array, *, num_trajectories: int, num_steps: int
+) -> jax.Array:
+    """Counts [N, X, A, X] of N trajectories under mu, all from state 0."""
+    action_sums, next_sums = cumulative(mu), cumulative(mdp.next_state)
+
+    def step(x: jax.Array, uniforms: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        a = draw(action_sums[x], uniforms[0])
+        y = draw(next_sums[x, a], uniforms[1])
+        return y, (x, a, y)
+
+    def trajectory(uniforms: jax.Array) -> jax.Array:
+        _, visited = jax.lax.scan(step, jnp.asarray(0), uniforms)
+        return jnp.zeros_like(mdp.next_state).at[visited].add(1.0)
+
+    return jax.vmap(trajectory)(jax.random.uniform(key, (num_trajectories, num_steps, 2)))
+
+
+def estimated_policy(data: Data) -> jax.Array:
+    """The policy of highest likelihood, n(x, a) / n(x); uniform in states never seen."""
+    pairs = jnp.sum(data.counts, axis=2)
+    visits = jnp.sum(pairs, axis=1, keepdims=True)
+    uniform = jnp.full_like(pairs, 1.0 / pairs.shape[1])
+    return jnp.where(visits > 0, pairs / jnp.maximum(visits, 1.0), uniform)
+
+
+def empirical_model(mdp: Model, data: Data) -> Model:
+    """The model the data speak of: mean next states per pair, rewards as seen."""
+    pairs = jnp.sum(data.counts, axis=2, keepdims=True)
+    return mdp._replace(next_state=data.counts / jnp.maximum(pairs, 1.0))

@@ -1,0 +1,104 @@
+"""The settings of the tabular study, and what is refused before anything runs."""
+
+import dataclasses
+import math
+import os
+import pathlib
+from typing import Literal
+
+RECORD_PERIOD_UPDATES = 50
+Behaviour = Literal["known", "estimated"]
+
+
+class BadSettingError(ValueError):
+    """A setting that cannot work: the value and the reason, in one line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """The paper's setting (Section 6.1 and Appendix C.1) but for how long and how often."""
+
+    seeds: int = 20
+    """Random MDPs to average over."""
+    updates: int = 5000
+    """Updates per curve; a multiple of 50, which is how often a curve gets a point."""
+    epsilon: float = 0.8
+    """Share of the uniform policy in mu, for the curves over updates."""
+    epsilons: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    """The shares for the figure of final performance."""
+    behaviour: Behaviour = "known"
+    """Whether learners know mu or estimate it from the data."""
+    trajectories: int = 20
+    """Trajectories of data for control."""
+    budgets: tuple[int, ...] = (5, 20, 80)
+    """Numbers of trajectories for policy evaluation."""
+    target_epsilon: float = 0.0
+    """Share of the uniform policy in the policy evaluated; 0: deterministic."""
+    seed: int = 0
+    """Of everything random."""
+
+    # Not flags of their own in the paper's figures, but one place for each number.
+    gamma: float = 0.99
+    """Discount."""
+    learning_rate: float = 0.1
+    """Constant, on the gradient averaged over all samples."""
+    target_period_updates: int = 10
+    """Updates between copies of the target tables."""
+
+    @property
+    def trajectory_steps(self) -> int:
+        """Length of a trajectory: the integer closest to 2 / (1 - gamma)."""
+        return round(2.0 / (1.0 - self.gamma))
+
+    @property
+    def control_epsilons(self) -> tuple[float, ...]:
+        """All shares that control runs with, in order."""
+        return tuple(sorted({*self.epsilons, self.epsilon}))
+
+
+def check_setting(setting: Setting) -> None:
+    """Raises BadSettingError for the first value that cannot work."""
+    for name in ("seeds", "updates", "trajectories", "target_period_updates"):
+        _require(getattr(setting, name) >= 1, name, getattr(setting, name), "must be at least 1")
+    for name, values in (("epsilons", setting.epsilons), ("budgets", setting.budgets)):
+        _require(len(values) > 0, name, values, "must name at least one value")
+        _require(len(set(values)) == len(values), name, values, "names a value twice")
+    for name in ("epsilon", "target_epsilon"):
+        _check_share(name, getattr(setting, name))
+    for epsilon in setting.epsilons:
+        _check_share("epsilons", epsilon)
+    for budget in setting.budgets:
+        _require(budget >= 1, "budgets", budget, "must be at least 1 trajectory")
+    _require(0.0 <= setting.gamma <= 0.999, "gamma", setting.gamma, "must be in [0, 0.999]")
+    rate = setting.learning_rate
+    _require(0.0 < rate < math.inf, "learning_rate", rate, "must be positive")
+    _require(0 <= setting.seed < 2**31, "seed", setting.seed, "must be in [0, 2^31)")
+    _check_periods(setting)
+
+
+def _check_periods(setting: Setting) -> None:
+    every = RECORD_PERIOD_UPDATES
+    reason = f"must be a multiple of {every}, the updates between two points of a curve"
+    _require(setting.updates % every == 0, "updates", setting.updates, reason)
+    period = setting.target_period_updates
+    _require(every % period == 0, "target_period_updates", period, f"must divide {every}")
+
+
+def check_folder(out: pathlib.Path) -> None:
+    """Makes the folder; raises BadSettingError where nothing can be written in it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"cannot be made: {error.strerror}; choose another folder"
+        raise BadSettingError(f"out={out} {reason}") from error
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise BadSettingError(f"out={out} is not writable; choose another folder")
+
+
+def _check_share(name: str, value: float) -> None:
+    _require(0.0 <= value <= 1.0, name, value, "must be in [0, 1]")
+
+
+def _require(holds: bool, name: str, value: object, reason: str) -> None:
+    if not holds:
+        raise BadSettingError(f"{name}={value} {reason}")

@@ -1,0 +1,91 @@
+"""Random MDPs, exact solutions, and counted trajectories."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tabular import behaviour, mdps
+from tabular.behaviour import Data
+from tabular.control import squared_norm
+from tabular.learning import Problem, Tables
+
+
+@pytest.fixture
+def mdp() -> mdps.Model:
+    return mdps.random_mdp(jax.random.key(0))
+
+
+def test_a_random_mdp_has_the_papers_shape(mdp):
+    assert mdp.next_state.shape == (20, 5, 20)
+    np.testing.assert_allclose(mdp.next_state.sum(axis=2), 1.0)
+    np.testing.assert_allclose(mdp.discount_t, 0.99)
+    assert 0.8 < float(jnp.std(mdp.return_t)) < 1.2
+
+
+def test_q_of_a_policy_satisfies_its_bellman_equation(mdp):
+    policy = jax.random.dirichlet(jax.random.key(1), jnp.ones(5), (20,))
+    q = mdps.q_of_policy(mdp, policy)
+    onward = mdp.next_state @ (policy * q).sum(axis=1)
+    np.testing.assert_allclose(q, mdp.return_t + 0.99 * onward, atol=1e-9)
+
+
+def test_the_optimal_q_satisfies_the_optimality_equation(mdp):
+    q = mdps.optimal_q(mdp)
+    np.testing.assert_allclose(q, mdp.return_t + 0.99 * mdp.next_state @ q.max(axis=1), atol=1e-9)
+    np.testing.assert_allclose(mdps.performance(mdp, mdps.greedy(q)), q.max(axis=1).mean())
+
+
+def test_trajectories_are_chains_from_state_zero(mdp):
+    mu = jnp.full((20, 5), 0.2)
+    counts = behaviour.collect(jax.random.key(2), mdp, mu, num_trajectories=6, num_steps=50)
+    assert counts.shape == (6, 20, 5, 20)
+    np.testing.assert_array_equal(counts.sum(axis=(1, 2, 3)), 50)
+    # Every state is left as often as it is entered, but for the first and the last.
+    balance = np.asarray(counts.sum(axis=(2, 3)) - counts.sum(axis=(1, 2)))
+    for one in balance:
+        assert np.abs(one).sum() in (0, 2)
+        assert one[0] == 1 or not one.any()
+
+
+def test_data_follow_mu_and_the_transitions(mdp):
+    deterministic = behaviour.random_deterministic(jax.random.key(3), 20, 5)
+    mu = behaviour.mixed_with_uniform(deterministic, jnp.asarray(0.5))
+    counts = behaviour.collect(jax.random.key(4), mdp, mu, num_trajectories=500, num_steps=200)
+    data = Data(counts.sum(axis=0))
+    np.testing.assert_allclose(behaviour.estimated_policy(data), mu, atol=0.05)
+    seen = behaviour.empirical_model(mdp, data).next_state
+    np.testing.assert_allclose(seen, mdp.next_state, atol=0.15)
+    np.testing.assert_allclose(data.weights.sum(), 1.0)
+
+
+def test_an_estimated_policy_is_uniform_where_nothing_was_seen():
+    counts = jnp.zeros((2, 2, 2)).at[0, 1, 0].set(3.0)
+    policy = behaviour.estimated_policy(Data(counts))
+    np.testing.assert_allclose(policy, [[0.0, 1.0], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize(("uniform", "index"), [(0.0, 1), (0.49, 1), (0.5, 3), (1.0 - 1e-16, 3)])
+def test_what_has_no_probability_is_never_drawn(uniform, index):
+    sums = behaviour.cumulative(jnp.array([0.0, 0.5, 0.0, 0.5, 0.0]))
+    assert behaviour.draw(sums, jnp.asarray(uniform)) == index
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_a_mixture_is_a_distribution_with_its_share_of_the_uniform_policy(epsilon):
+    mu = behaviour.mixed_with_uniform(jnp.eye(3)[:2], jnp.asarray(epsilon))
+    np.testing.assert_allclose(mu.sum(axis=1), 1.0)
+    np.testing.assert_allclose(mu[0, 1], epsilon / 3)
+
+
+def test_centring_by_the_policy_of_the_data_has_the_smallest_norm(mdp):
+    # Appendix D: the mean under mu minimizes the mean square under mu.
+    mu = jax.random.dirichlet(jax.random.key(5), jnp.ones(5), (20,))
+    tables = Tables(jnp.zeros(20), jax.random.normal(jax.random.key(6), (20, 5)))
+    problem = Problem(mdp, mu / 20, mu, None)
+    variance = [
+        np.average((f - np.average(f, weights=m)) ** 2, weights=m)
+        for f, m in zip(np.asarray(tables.advantage), np.asarray(mu), strict=True)
+    ]
+    np.testing.assert_allclose(squared_norm(tables, problem, "mu"), np.mean(variance))
+    assert squared_norm(tables, problem, "uniform") > squared_norm(tables, problem, "mu")
