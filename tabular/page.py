@@ -14,10 +14,10 @@ _TITLES = {
 _NOTES = {
     "performance_by_epsilon": (
         "Mind ε = 0: the data then hold one action per state. Under μ that action's centred "
-        "advantage is zero, so behavior dueling never moves f and VA-learning's A returns to zero; "
-        "no algorithm can know which action is best, and these two choose among ties (the first "
-        "action wins). Dueling and Q-learning keep the action seen where its value is positive, "
-        "because what was never tried stays at zero."
+        "advantage is zero, so behavior dueling never moves f and VA-learning's A tends to zero: "
+        "nothing in the data says which action is best, and these two choose among ties and "
+        "near-ties (the first action wins). Dueling and Q-learning prefer the action seen where "
+        "its value is positive."
     ),
     "advantage_error": (
         "Why A cannot win here: by Theorem 1 it tends to A_μ^π = Q^π − μQ^π, and the figure "
