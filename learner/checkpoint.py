@@ -1,8 +1,9 @@
 """Atomic learner checkpoints: one `.npz` a checkpoint, the last k kept.
 
 Arrays are stored by their path in the state's tree and read back into a tree of the same shape, so
-nothing is ever unpickled. A file appears under its final name only when it is whole on disk; its
-checksums are verified before anything in it is believed.
+nothing is ever unpickled. Arrays of other shapes each time may lie beside the tree, by name. A file
+appears under its final name only when it is whole on disk; its checksums are verified before
+anything in it is believed.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ import os
 import pathlib
 import re
 import tempfile
+import types
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -23,6 +25,7 @@ import numpy as np
 FORMAT = 1
 _NAME = re.compile(r"^checkpoint-(\d{12})\.npz$")
 _META = "__meta__"
+_BESIDE = "beside:"
 # What reading a truncated or altered archive raises, depending on which bytes are wrong.
 _DAMAGE = (
     OSError,
@@ -41,11 +44,12 @@ class CheckpointError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
-    """A checkpoint read back: the tree of arrays and the counters saved with it."""
+    """A checkpoint read back: the tree of arrays, and the counters and arrays saved with it."""
 
     path: pathlib.Path
     tree: Any
     counters: dict[str, Any]
+    beside: dict[str, np.ndarray]
 
 
 class Checkpointer:
@@ -57,10 +61,17 @@ class Checkpointer:
         self._directory = directory
         self._keep = keep
 
-    def save(self, step: int, tree: Any, counters: Mapping[str, Any]) -> pathlib.Path:
+    def save(
+        self,
+        step: int,
+        tree: Any,
+        counters: Mapping[str, Any],
+        beside: Mapping[str, np.ndarray] = types.MappingProxyType({}),
+    ) -> pathlib.Path:
         """Writes one checkpoint; returns its path once it is durable."""
         self._directory.mkdir(parents=True, exist_ok=True)
         arrays = {_key(path): np.asarray(leaf) for path, leaf in _leaves(tree)}
+        arrays |= {_BESIDE + name: array for name, array in beside.items()}
         meta = json.dumps({"format": FORMAT, "counters": dict(counters)})
         arrays[_META] = np.frombuffer(meta.encode(), np.uint8)
         path = self._directory / f"checkpoint-{step:012d}.npz"
@@ -97,6 +108,15 @@ class Checkpointer:
             )
         return None
 
+    def check_format(self) -> None:
+        """Raises CheckpointError if the newest readable checkpoint is of another version."""
+        for path in reversed(self._paths()):
+            try:
+                with np.load(path, allow_pickle=False) as stored:
+                    return _check_format(path, json.loads(bytes(stored[_META])))
+            except _DAMAGE:
+                continue  # `restore` passes it over too, and says so
+
     def _paths(self) -> list[pathlib.Path]:
         if not self._directory.is_dir():
             return []
@@ -123,21 +143,27 @@ def _read(path: pathlib.Path, like: Any) -> Restored:
             raise zipfile.BadZipFile(f"wrong checksum of {damaged_member}")
     with np.load(path, allow_pickle=False) as stored:
         meta = json.loads(bytes(stored[_META]))
-        if meta["format"] != FORMAT:
-            raise CheckpointError(
-                f"{path}: format {meta['format']}, this version reads {FORMAT}; "
-                "use the version that wrote it"
-            )
+        _check_format(path, meta)
         expected = {_key(p): leaf for p, leaf in _leaves(like)}
-        different = expected.keys() ^ (set(stored.files) - {_META})
+        beside = {name for name in stored.files if name.startswith(_BESIDE)}
+        different = expected.keys() ^ (set(stored.files) - beside - {_META})
         if different:
             raise CheckpointError(
                 f"{path}: {min(different)} is in only one of checkpoint and configuration; "
                 "continue with the configuration that wrote it"
             )
         leaves = [_checked(stored[key], leaf, f"{path}: {key}") for key, leaf in expected.items()]
+        arrays = {name.removeprefix(_BESIDE): stored[name] for name in beside}
     tree = jax.tree.unflatten(jax.tree.structure(like), leaves)
-    return Restored(path=path, tree=tree, counters=meta["counters"])
+    return Restored(path=path, tree=tree, counters=meta["counters"], beside=arrays)
+
+
+def _check_format(path: pathlib.Path, meta: Mapping[str, Any]) -> None:
+    if meta["format"] != FORMAT:
+        raise CheckpointError(
+            f"{path}: format {meta['format']}, this version reads {FORMAT}; "
+            "use the version that wrote it"
+        )
 
 
 def _checked(stored: np.ndarray, leaf: Any, name: str) -> np.ndarray:

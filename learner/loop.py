@@ -5,6 +5,7 @@ count and decides when training is over.
 """
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -41,7 +42,7 @@ class Edges:
     read_counts: Callable[[], ReplayCounts | None]  # None while the server does not answer
     publish: Callable[[LearnerState, int, bool], None]  # state, global steps, finished
     report: Callable[[dict[str, Any]], None]
-    save: Callable[[LearnerState, StepCounter], None]
+    save: Callable[[LearnerState, StepCounter], int]  # returns the bytes written
     update_priorities: Callable[[np.ndarray, jax.Array], None] | None
     should_stop: Callable[[], bool]
 
@@ -55,7 +56,11 @@ class Periods:
     publish_updates: int
     report_seconds: float
     save_seconds: float
+    updates_per_batch: int = 1  # how many updates a call of `update` makes
     idle_seconds: float = 1.0  # longest wait for a batch before looking around
+    # At the start, while idle and at the end too. Without, what is published when depends on the
+    # updates alone: a run that is interrupted and resumed must not publish more often.
+    publish_between: bool = True
 
 
 def run_learner(
@@ -97,11 +102,13 @@ class _Loop:
         self._updates = 0
         self._counts: ReplayCounts | None = None
         self._result: UpdateResult | None = None
+        self._cost: dict[str, float] = {}  # of the last checkpoint, until it is reported
 
     def start(self, state: LearnerState) -> None:
         self._updates = self._reported_updates = int(state.updates)
         self._reported_at = self._saved_at = self._clock()
-        self._publish(state)
+        if self._periods.publish_between:
+            self._publish(state)
 
     def next_batch(self) -> Batch | None:
         """The next batch, or None. Waiting counts from when the device has nothing to compute."""
@@ -112,23 +119,26 @@ class _Loop:
         return self._take(timeout_seconds=self._periods.idle_seconds)
 
     def updated(self, state: LearnerState, result: UpdateResult) -> None:
-        self._updates += 1
+        published = self._updates // self._periods.publish_updates
+        self._updates += self._periods.updates_per_batch
         self._result = result
-        if self._updates % self._periods.publish_updates == 0:
+        if self._updates // self._periods.publish_updates > published:
             self._publish(state)
         self._report_if_due()
         self._save_if_due(state)
 
     def idle(self, state: LearnerState) -> None:
         """No data yet: actors still need the step count, and to hear that we are alive."""
-        self._publish(state)
+        if self._periods.publish_between:
+            self._publish(state)
         self._report_if_due()
         self._save_if_due(state)
 
     def close(self, state: LearnerState) -> None:
-        if not self.finished:  # else these very parameters were just published, as the last ones
+        # When finished, these very parameters were just published, as the last ones.
+        if self._periods.publish_between and not self.finished:
             self._publish(state)
-        self._edges.save(state, self._steps)
+        self._save(state)
         self._report()
 
     def _take(self, *, timeout_seconds: float) -> Batch | None:
@@ -151,8 +161,19 @@ class _Loop:
     def _save_if_due(self, state: LearnerState) -> None:
         if self._clock() - self._saved_at >= self._periods.save_seconds:
             self._read_counts()
-            self._edges.save(state, self._steps)
+            try:
+                self._save(state)
+            except OSError as error:
+                # A full disk must not end the training; only the last save has to succeed.
+                logging.error("no checkpoint was written: %s", error)
+                self._cost = {"checkpoint_failed": 1}
             self._saved_at = self._clock()
+
+    def _save(self, state: LearnerState) -> None:
+        before = self._clock()
+        size_bytes = self._edges.save(state, self._steps)
+        seconds = self._clock() - before
+        self._cost = {"checkpoint_seconds": seconds, "checkpoint_bytes": size_bytes}
 
     def _report_if_due(self) -> None:
         if self._clock() - self._reported_at >= self._periods.report_seconds:
@@ -174,5 +195,7 @@ class _Loop:
             inserts = self._counts.inserts - self._periods.warmup_steps
             row["samples_per_insert"] = self._counts.samples / inserts
         row |= {name: float(scalar) for name, scalar in scalars.items()}
+        row |= self._cost
+        self._cost = {}
         self._edges.report(row)
         self._reported_at, self._reported_updates, self._waited_seconds = now, self._updates, 0.0

@@ -34,6 +34,11 @@ class Prefetcher(Generic[T]):
         # The source bounds its own waits, so this join is short; a dead server must not hold us.
         self._thread.join(timeout=10.0)
 
+    @property
+    def ready(self) -> int:
+        """Batches that wait to be taken."""
+        return self._queue.qsize()
+
     def get(self, timeout_seconds: float) -> T | None:
         """The next batch, or None after `timeout_seconds` without one."""
         try:

@@ -1,6 +1,7 @@
 """The learner's loop in a world of lambdas: time is a number, replay a script."""
 
 import dataclasses
+import errno
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ class World:
     stop_at_seconds: float = NEVER
     counts_script: Iterator[int | None] | None = None
     prioritized: bool = False
+    disk_full_until: float = 0.0
 
     def __post_init__(self) -> None:
         self.now = 0.0
@@ -47,6 +49,12 @@ class World:
         scalars = {"loss": jnp.float32(updates / 2)}
         return state._replace(updates=jnp.int32(updates)), UpdateResult(jnp.ones(2), scalars)
 
+    def save(self, state: LearnerState, steps: StepCounter) -> int:
+        if self.now < self.disk_full_until:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.tape.append(("save", (int(state.updates), steps.total)))
+        return 1000
+
     def counts(self) -> ReplayCounts | None:
         if self.counts_script is not None:
             inserts = next(self.counts_script)
@@ -62,7 +70,7 @@ class World:
                 ("publish", (int(state.updates), steps, finished))
             ),
             report=lambda row: self.tape.append(("report", row)),
-            save=lambda state, steps: self.tape.append(("save", (int(state.updates), steps.total))),
+            save=self.save,
             update_priorities=(
                 (lambda keys, td: self.tape.append(("priorities", (keys.tolist(), td.tolist()))))
                 if self.prioritized
@@ -124,6 +132,13 @@ def test_k_counts_from_the_first_update_of_all_not_of_this_start() -> None:
     world = World(stop_at_seconds=4)
     world.run(periods(), StepCounter(), updates=7)
     assert [updates for updates, _, _ in world.all("publish")] == [7, 10, 11]
+
+
+def test_k_may_fall_within_the_updates_of_one_call() -> None:
+    world = World(stop_at_seconds=4)
+    world.run(periods(updates_per_batch=3), StepCounter())
+    # Calls end at 3, 6, 9 and 12 updates; the state of this world counts calls.
+    assert [calls for calls, _, _ in world.all("publish")] == [0, 2, 4, 4]
 
 
 def test_while_it_starves_it_publishes_each_time_it_has_waited() -> None:
@@ -259,3 +274,27 @@ def test_an_error_in_an_edge_is_not_swallowed() -> None:
     with pytest.raises(ConnectionError, match="replay is gone"):
         world.run(periods(), StepCounter())
     assert world.all("save") == []
+
+
+def test_a_full_disk_costs_a_checkpoint_and_not_the_run() -> None:
+    world = World(stop_at_seconds=40.0)
+    world.disk_full_until = 15.0
+    world.run(periods(save_seconds=10.0, report_seconds=5.0), StepCounter())
+    failed = [row.get("checkpoint_failed") for row in world.all("report")]
+    assert failed.count(1) == 1
+    assert len(world.all("save")) == 4  # at 20, 30, 40 and the last
+    sizes = [row["checkpoint_bytes"] for row in world.all("report") if "checkpoint_bytes" in row]
+    assert sizes and set(sizes) == {1000}
+
+
+def test_the_last_checkpoint_has_to_be_written() -> None:
+    world = World(stop_at_seconds=3.0)
+    world.disk_full_until = 1e9
+    with pytest.raises(OSError, match="No space left"):
+        world.run(periods(), StepCounter())
+
+
+def test_without_publishing_between_only_the_schedule_publishes() -> None:
+    world = World(stop_at_seconds=12.0)
+    world.run(periods(publish_between=False), StepCounter())
+    assert [updates for updates, _, _ in world.all("publish")] == [5, 10]

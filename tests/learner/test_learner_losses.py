@@ -27,7 +27,7 @@ def numpy_heads(heads: Heads) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def reference_backup(name: str, target: Heads, policy: np.ndarray, r: float, d: float) -> float:
-    """The back-up target: Eqn 3 (q), Section 4 (dueling), Eqn 6 (va), with n-step sums."""
+    """The back-up target: Eqn 2 (q), Section 4 (dueling), Eqn 5 (va), with n-step sums."""
     v_n, f_n, mu_n = numpy_heads(target)
     total = 0.0
     for b in range(NUM_ACTIONS):
@@ -47,7 +47,7 @@ def reference_backup(name: str, target: Heads, policy: np.ndarray, r: float, d: 
 
 
 def reference_errors(name: str, online: Heads, a: int, backup: float) -> list[float]:
-    """What is squared (or Hubered): Eqn 7 for va with the online V as baseline, else Eqn 9."""
+    """What is squared (or Hubered): Eqn 6 for va with the online V as baseline, else Eqn 9."""
     v, f, mu = numpy_heads(online)
     if name == "q":
         return [f[a] - backup]

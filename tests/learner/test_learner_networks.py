@@ -78,6 +78,21 @@ def test_normalized_networks_act_from_their_subset_too(stacks: jax.Array) -> Non
     np.testing.assert_allclose(advantage, network.apply(params, stacks).advantage, atol=1e-5)
 
 
+def test_a_normalized_network_sees_neither_brightness_nor_contrast() -> None:
+    network, params = network_of("va", normalize=True), params_of("va", normalize=True)
+    dark = np.random.default_rng(0).integers(0, 100, (2, 4, 84, 84), np.uint8)
+    bright = (2 * dark + 50).astype(np.uint8)
+    heads, brighter = (network.apply(params, jnp.asarray(stacks)) for stacks in (dark, bright))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-3), heads, brighter)
+    assert np.ptp(heads.advantage) > 0.1
+
+
+def test_a_normalized_network_takes_an_empty_screen() -> None:
+    network, params = network_of("va", normalize=True), params_of("va", normalize=True)
+    heads = network.apply(params, jnp.full((1, 4, 84, 84), 87, jnp.uint8))
+    assert all(np.isfinite(head).all() for head in heads)
+
+
 def test_the_likelihood_of_the_behaviour_reaches_the_behaviour_head_alone(
     stacks: jax.Array,
 ) -> None:

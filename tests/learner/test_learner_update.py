@@ -17,7 +17,7 @@ from learner.behaviour import distribution_loss, sampled_action_loss
 from learner.losses import ALGORITHMS, Heads
 from learner.networks import ARCHITECTURES, Network, make_network
 from learner.transitions import Transition
-from learner.update import LearnerState, Update, init_state, make_update
+from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
 NUM_STATES, NUM_ACTIONS, BATCH, RATE = 3, 4, 16, 0.5
 TARGET_PERIOD = 3
@@ -322,3 +322,20 @@ def test_the_value_loss_changes_everything_but_the_behaviour_head(
     changed_modules: Callable[[float, float], set[str]],
 ) -> None:
     assert changed_modules(1.0, 0.0) == {"torso", "value", "advantage"}
+
+
+def test_repeated_updates_are_updates_one_after_the_other() -> None:
+    """Across a target copy, with errors of every part and the scalars of the last."""
+    repeats = TARGET_PERIOD + 1
+    batches = [(random_batch(seed), weights(seed)) for seed in range(repeats)]
+    state, errors = fresh_state(), []
+    for batch, weight in batches:
+        state, result = update_of("va")(state, batch, weight)
+        errors.append(result.td)
+    joined = jax.tree.map(lambda *columns: jnp.concatenate(columns), *batches)
+    many, found = jax.jit(repeat_update(update_of("va"), repeats))(fresh_state(), *joined)
+    assert int(many.updates) == repeats
+    assert_close(dict(many.params), dict(state.params))
+    assert_close(dict(many.target_params), dict(state.target_params))
+    np.testing.assert_allclose(found.td, np.concatenate(errors), atol=1e-5)
+    np.testing.assert_allclose(found.scalars["loss"], result.scalars["loss"], rtol=1e-5)
