@@ -42,6 +42,7 @@ class CheckpointFolder:
                 shutil.rmtree(self._aside)
             else:
                 self._put_back()
+        self._move_damaged_away()
         return reverb.checkpointers.DefaultCheckpointer(str(self._directory))
 
     def write(self, client: reverb.Client) -> Written | None:
@@ -62,6 +63,20 @@ class CheckpointFolder:
         if self._aside.exists():
             shutil.rmtree(self._aside)
         return Written(seconds, sum(file.stat().st_size for file in path.iterdir()))
+
+    def _move_damaged_away(self) -> None:
+        """The server would not start on a torn checkpoint, and so never again."""
+        for folder in self._directory.iterdir():
+            if (folder / _DONE).exists() and not is_whole(folder):
+                damaged = self._directory.with_name(self._directory.name + ".damaged")
+                logging.error(
+                    "replay checkpoint %s is damaged: moved to %s; replay starts without it",
+                    folder,
+                    damaged,
+                )
+                if damaged.exists():
+                    shutil.rmtree(damaged)
+                folder.rename(damaged)
 
     def _set_aside(self) -> None:
         done = sorted(f for f in self._directory.iterdir() if (f / _DONE).exists())

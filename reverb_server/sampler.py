@@ -13,7 +13,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from reverb_server import tables
+from reverb_server import range_check, tables
 
 
 class SampledBatch(NamedTuple):
@@ -35,6 +35,7 @@ class BatchSampler:
         batch_size: int,
         in_flight_batches: int,
         prioritization: tables.Prioritization | None,
+        num_actions: int = range_check.MAX_ACTIONS,
         timeout_seconds: float = 2.0,
     ):
         signature = tables.replay_signature(n_step)
@@ -43,18 +44,21 @@ class BatchSampler:
             table=tables.REPLAY,
             dtypes={name: spec.dtype for name, spec in signature.items()},
             shapes={name: spec.shape for name, spec in signature.items()},
-            max_in_flight_samples_per_worker=batch_size * in_flight_batches,
-            # One stream keeps what is in flight, and so the realised ratio, exact.
-            num_workers_per_iterator=1,
+            # Decompression is most of the work, and a stream has one thread for it. What is in
+            # flight, and so how far the ratio may be off, is the same as with a single stream.
+            max_in_flight_samples_per_worker=batch_size,
+            num_workers_per_iterator=in_flight_batches,
             rate_limiter_timeout_ms=int(timeout_seconds * 1000),
         ).batch(batch_size, drop_remainder=True)
         options = tf.data.Options()
         # TensorFlow only moves bytes here; the cores belong to JAX.
-        options.threading.private_threadpool_size = 1
+        options.threading.private_threadpool_size = 2
         options.threading.max_intra_op_parallelism = 1
         options.experimental_optimization.apply_default_optimizations = False
         self._dataset = self._dataset.with_options(options)
         self._prioritization = prioritization
+        self._num_actions = num_actions
+        self.rejected_items = 0  # sampled, but not from an actor
         self._iterator = self._dataset.as_numpy_iterator()
 
     def __call__(self) -> SampledBatch | None:
@@ -65,9 +69,26 @@ class BatchSampler:
             # The limiter held us back for the whole time limit: start a new stream.
             self._iterator = self._dataset.as_numpy_iterator()
             return None
-        data = sample.data
+        return self._checked(sample)
+
+    def _checked(self, sample: reverb.ReplaySample) -> SampledBatch | None:
+        """The batch; good items take the places of those no actor can have made."""
+        data, keys, weights = sample.data, sample.info.key, self._weights(sample.info)
+        good = range_check.plausible(data["steps"], self._num_actions)
+        if not good.all():
+            self._reject(int((~good).sum()))
+            if not good.any():
+                return None
+            numbers = range_check.stand_ins(good)
+            data = {name: column[numbers] for name, column in data.items()}
+            keys, weights = keys[numbers], weights[numbers]
         columns = {"o_tm1": data["o_tm1"], "o_t": data["o_t"], **tables.unpack_steps(data["steps"])}
-        return SampledBatch(columns, sample.info.key, self._weights(sample.info))
+        return SampledBatch(columns, keys, weights)
+
+    def _reject(self, num_items: int) -> None:
+        if self.rejected_items == 0:
+            logging.error("replay holds items no actor of this run can have made; ignoring them")
+        self.rejected_items += num_items
 
     def _weights(self, info: reverb.SampleInfo) -> np.ndarray:
         if self._prioritization is None:

@@ -34,10 +34,16 @@ def serve(
     saved_at = clock()
     try:
         while not wait_for_stop(report_seconds):
-            row = _status(client)
-            if clock() - saved_at >= checkpoint_seconds:
-                row |= _checkpoint(client, folder)
-                saved_at = clock()
+            try:
+                row = _status(client)
+                if clock() - saved_at >= checkpoint_seconds:
+                    row |= _checkpoint(client, folder)
+                    saved_at = clock()
+            except OSError as error:
+                # Out of file descriptors, say, because of a flood of connections. What the server
+                # holds is worth more than a report.
+                logging.error("cannot report or checkpoint for now: %s", error)
+                continue
             report(row)
         report(_status(client) | _checkpoint(client, folder))
     finally:

@@ -75,6 +75,7 @@ class TelemetryReader:
         self._rows: deque[dict[str, Any]] = deque()
         self._reading: threading.Thread | None = None
         self._error: Exception | None = None
+        self.junk_rows = 0
 
     def drain(self, timeout_seconds: float = 5.0) -> list[dict[str, Any]]:
         """All rows waiting in the table; never waits for more.
@@ -102,14 +103,22 @@ class TelemetryReader:
         # Only a reader makes the table smaller, so as many rows as were counted are there.
         try:
             for sample in self._client.sample(tables.TELEMETRY, num_rows, emit_timesteps=False):
-                self._rows.append(decode_row(sample.data[0]))
+                self._take(sample.data[0])
         except Exception as error:
             self._error = error
 
-
-def drain(client: reverb.Client) -> list[dict[str, Any]]:
-    """All rows waiting in the table, once. Whoever reads again and again keeps a reader."""
-    return TelemetryReader(client).drain()
+    def _take(self, data: np.ndarray) -> None:
+        try:
+            row = decode_row(data)
+        except (ValueError, RecursionError):
+            row = None
+        if isinstance(row, dict):
+            self._rows.append(row)
+            return
+        # Anyone can reach the table; what is no row of ours must not end the reader.
+        if self.junk_rows == 0:
+            logging.error("telemetry holds rows that are no JSON objects; dropping them")
+        self.junk_rows += 1
 
 
 def encode_row(row: dict[str, Any]) -> np.ndarray:

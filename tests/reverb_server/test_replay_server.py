@@ -200,6 +200,20 @@ def test_a_server_that_ended_while_it_wrote_restores_the_checkpoint_before(
     assert [path.name for path in tmp_path.iterdir()] == ["replay"]
 
 
+def test_a_damaged_checkpoint_is_moved_away_and_the_server_starts_without_it(
+    make_tables: Tables, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "replay"
+    run(make_tables, directory, [lambda client: insert(client, 3)])
+    (whole,) = directory.iterdir()
+    items = whole / "items.tfrecord"
+    items.write_bytes(items.read_bytes()[:-1])
+
+    assert size_after_restart(make_tables, directory) == 0
+    assert "is damaged" in caplog.text
+    assert (tmp_path / "replay.damaged" / "items.tfrecord").exists()
+
+
 def test_a_server_that_ended_just_after_it_wrote_restores_the_new_checkpoint(
     make_tables: Tables, tmp_path: pathlib.Path
 ) -> None:

@@ -317,7 +317,7 @@ class TestHeldBack:
             publisher.publish(lambda: np.zeros(3, np.float32), version=7, steps=1, finished=False)
             publisher.close(timeout_seconds=30.0)
 
-            assert [row["held"] for row in telemetry.drain(client)] == [True]
+            assert [row["held"] for row in telemetry.TelemetryReader(client).drain()] == [True]
             assert client.server_info(5)[tables.PARAMS].current_size == 1
             assert counts.read_counts(client).size == 6
 

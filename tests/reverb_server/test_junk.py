@@ -1,0 +1,144 @@
+"""What strangers may send to the port: nothing of it stops a server, an actor or a learner."""
+
+import contextlib
+import socket
+
+import numpy as np
+import pytest
+import reverb
+
+from reverb_server import range_check, sampler, tables
+from reverb_server.writer import ExperienceWriter
+
+N_STEP = 2
+HALF_OPEN = 300
+HTTP = b"POST /reverb HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"
+NOISE = np.random.default_rng(0).integers(256, size=100_000).astype(np.uint8).tobytes()
+
+
+def write_episode(client, rows=30):
+    frame = np.zeros((84, 84), np.uint8)
+    row = (frame, 1, 0.5, 0.99, 0.1, 2)
+    with ExperienceWriter(
+        client, num_streams=1, n_step=N_STEP, should_stop=lambda: False, timeout_seconds=20.0
+    ) as writer:
+        for newest in range(rows):
+            source = newest - N_STEP
+            writer.write(0, [row], [(source, newest)] if source >= 3 else [])
+
+
+def make_source(server, **options):
+    defaults = {"n_step": N_STEP, "batch_size": 8, "in_flight_batches": 1, "prioritization": None}
+    return sampler.BatchSampler(f"localhost:{server.port}", **defaults | options)
+
+
+def next_batch(source):
+    for _ in range(20):
+        batch = source()
+        if batch is not None:
+            return batch
+    raise AssertionError("no batch came")
+
+
+@pytest.mark.parametrize("junk", [HTTP, NOISE, b"\0" * 1000, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
+def test_bytes_that_are_no_grpc_leave_the_server_working(make_server, connect, junk):
+    server = make_server(n_step=N_STEP)
+    for _ in range(5):
+        # The server may well hang up before all is sent.
+        with (
+            socket.create_connection(("127.0.0.1", server.port), 10) as stranger,
+            contextlib.suppress(OSError),
+        ):
+            stranger.sendall(junk)
+    write_episode(connect(server))
+    assert next_batch(make_source(server)).columns["r_t"].shape == (8, N_STEP)
+
+
+def test_many_connections_that_say_nothing_leave_the_server_working(make_server, connect):
+    server = make_server(n_step=N_STEP)
+    with contextlib.ExitStack() as held:
+        for _ in range(HALF_OPEN):
+            held.enter_context(socket.create_connection(("127.0.0.1", server.port), 10))
+        write_episode(connect(server))
+        assert next_batch(make_source(server)).columns["r_t"].shape == (8, N_STEP)
+
+
+def test_items_of_another_signature_are_refused_and_cost_nothing(make_server, connect):
+    server = make_server(n_step=N_STEP)
+    client = connect(server)
+    for table in (tables.REPLAY, tables.PARAMS, tables.TELEMETRY):
+        with contextlib.suppress(ValueError, RuntimeError, reverb.ReverbError):
+            client.insert([np.zeros(3, np.float64)], {table: 1.0})
+    write_episode(client)
+    info = client.server_info(timeout=5)
+    assert info[tables.TELEMETRY].current_size == info[tables.PARAMS].current_size == 0
+    assert next_batch(make_source(server)).columns["r_t"].shape == (8, N_STEP)
+
+
+def junk_steps(**fields):
+    """Rows an actor could have made, but for some fields."""
+    row = dict(zip(tables.STEP_FIELDS, (1, 0.5, 0.99, 0.1, 2), strict=True)) | fields
+    return np.tile(np.array(list(row.values()), np.float32), (1, N_STEP, 1))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"action": 18},
+        {"action": -1},
+        {"action": 0.5},
+        {"greedy": 1e9},
+        {"reward": 1.5},
+        {"reward": np.nan},
+        {"discount": -0.1},
+        {"discount": 2.0},
+        {"discount": np.inf},
+        {"epsilon": np.nan},
+        {"epsilon": 7.0},
+    ],
+)
+def test_values_no_actor_can_have_sent_are_not_plausible(fields):
+    assert range_check.plausible(junk_steps(), 18).all()
+    assert not range_check.plausible(junk_steps(**fields), 18).any()
+
+
+def test_the_number_of_actions_of_the_game_bounds_them():
+    assert not range_check.plausible(junk_steps(action=6), 6).any()
+    assert range_check.plausible(junk_steps(action=5), 6).all()
+
+
+def insert_junk(client, num_items):
+    stack, steps = np.zeros((4, 84, 84), np.uint8), junk_steps(reward=1e6)[0]
+    for _ in range(num_items):
+        with client.trajectory_writer(num_keep_alive_refs=1) as writer:
+            writer.append({"o_t": stack, "o_tm1": stack, "steps": steps})
+            item = {name: column[-1] for name, column in writer.history.items()}
+            writer.create_item(tables.REPLAY, 1.0, item)
+            writer.flush(timeout_ms=10_000)
+
+
+def test_junk_that_fits_the_signature_is_replaced_and_counted(make_server, connect):
+    server = make_server(n_step=N_STEP)
+    client = connect(server)
+    write_episode(client)
+    insert_junk(client, 10)
+    source = make_source(server)
+    for _ in range(20):
+        batch = next_batch(source)
+        assert (np.abs(batch.columns["r_t"]) <= 1.0).all()
+        assert batch.columns["o_t"].shape == (8, 4, 84, 84)
+        assert batch.keys.shape == batch.weights.shape == (8,)
+    assert source.rejected_items > 0
+
+
+def test_replay_of_nothing_but_junk_gives_no_batch(make_server, connect):
+    server = make_server(n_step=N_STEP)
+    insert_junk(connect(server), 10)
+    source = make_source(server)
+    assert source() is None
+    assert source.rejected_items >= 8
+
+
+def test_good_items_keep_their_place_and_stand_in_for_the_bad():
+    good = np.array([False, True, False, True, False])
+    assert range_check.stand_ins(good).tolist() == [1, 1, 3, 3, 1]
