@@ -42,6 +42,33 @@ class Observation(NamedTuple):
     score: np.ndarray  # float32 []
 
 
+def make_emulators(
+    game: str,
+    num_envs: int,
+    *,
+    full_action_set: bool,
+    action_repeat: int,
+    max_episode_frames: int,
+    max_noops: int,
+    **options: Any,
+) -> AtariVectorEnv:
+    """Emulators with our rules of play; `options` say how they run and what their screens are."""
+    check_game(game)
+    return AtariVectorEnv(
+        game,
+        num_envs,
+        frameskip=action_repeat,
+        full_action_space=full_action_set,
+        max_num_frames_per_episode=max_episode_frames,
+        noop_max=max_noops + 1,  # theirs is exclusive
+        repeat_action_probability=0.0,
+        reward_clipping=False,
+        # Pressing FIRE is the agent's own job, as in the paper's agents.
+        use_fire_reset=False,
+        **options,
+    )
+
+
 class AtariBatch:
     """E games of one kind, stepped together."""
 
@@ -58,20 +85,15 @@ class AtariBatch:
         max_noops: int = 30,
         num_threads: int = 1,
     ):
-        check_game(game)
         _check_options(num_envs, seed, action_repeat, max_episode_frames, max_noops)
-        self._envs = AtariVectorEnv(
+        self._envs = make_emulators(
             game,
             num_envs,
+            full_action_set=full_action_set,
+            action_repeat=action_repeat,
+            max_episode_frames=max_episode_frames,
+            max_noops=max_noops,
             num_threads=num_threads,
-            frameskip=action_repeat,
-            full_action_space=full_action_set,
-            max_num_frames_per_episode=max_episode_frames,
-            noop_max=max_noops + 1,  # theirs is exclusive
-            repeat_action_probability=0.0,
-            reward_clipping=False,
-            # Pressing FIRE is the agent's own job, as in the paper's agents.
-            use_fire_reset=False,
         )
         self.num_envs = num_envs
         self.num_actions = len(self._envs.ale.get_action_set())

@@ -24,10 +24,12 @@ def play_episodes(
     epsilon: float,
     rng: np.random.Generator,
     should_stop: Callable[[], bool] = lambda: False,
+    on_episode: Callable[[float], None] = lambda episode_return: None,
 ) -> EpisodeScores | None:
     """Plays so many whole episodes from fresh starts; None if stopped before the last one ended.
 
     Every game plays its own share to the end, so short episodes are not over-represented.
+    `on_episode` is told each return as the episode ends.
     """
     if episodes < 1:
         raise ValueError(f"episodes={episodes}: an evaluation needs at least one")
@@ -51,6 +53,7 @@ def play_episodes(
                 share[game] -= 1
                 returns.append(float(running_return[game]))
                 steps.append(int(running_steps[game]))
+                on_episode(returns[-1])
             running_return[game], running_steps[game] = 0.0, 0
     return EpisodeScores(np.array(returns), np.array(steps))
 

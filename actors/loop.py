@@ -6,7 +6,7 @@ items, `report` takes metrics. One batched forward per step serves all games.
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import dm_env
@@ -15,6 +15,7 @@ import numpy as np
 from actors.environment import FIRST, LAST, AtariBatch
 from actors.n_step import Increment, NStepStream, Row
 from actors.policy import Choice, Epsilon, EpsilonFn, epsilon_greedy
+from actors.rng_state import pack_rng, unpack_rng
 
 
 class ActingParams(NamedTuple):
@@ -57,7 +58,7 @@ class Actor:
         self._gamma = gamma
         self._rng = rng
         self._streams = [NStepStream(n_step) for _ in range(environment.num_envs)]
-        self._timestep = environment.reset()
+        self._stacks = environment.reset().observation.stack
         self._episode_return = np.zeros(environment.num_envs)
         self._episode_steps = [0] * environment.num_envs
         self.frames_played = 0
@@ -66,7 +67,7 @@ class Actor:
         """Acts once in every game; returns the parameters acted with."""
         acting = self._edges.get_params()
         epsilon = self._epsilon_fn(acting.frames)
-        stacks = self._timestep.observation.stack
+        stacks = self._stacks
         greedy = self._edges.greedy_actions(acting.params, stacks)
         choice = epsilon_greedy(greedy, epsilon, self._environment.num_actions, self._rng)
         timestep = self._environment.step(choice.actions)
@@ -82,8 +83,28 @@ class Actor:
             self.frames_played += self._environment.action_repeat
             if step_type == LAST:
                 self._ended(stream, timestep, acting.frames)
-        self._timestep = timestep
+        self._stacks = timestep.observation.stack
         return acting
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that decides what it does next, but for the games themselves."""
+        return {
+            "rng": pack_rng(self._rng),
+            "rows": np.array([stream.num_rows for stream in self._streams]),
+            "episode_return": self._episode_return.copy(),
+            "episode_steps": np.array(self._episode_steps),
+            "frames_played": np.array(self.frames_played),
+        }
+
+    def restore(self, state: Mapping[str, np.ndarray], stacks: np.ndarray) -> None:
+        """Goes on from a `state`, with the games where they were then."""
+        unpack_rng(self._rng, state["rng"])
+        for stream, num_rows in zip(self._streams, state["rows"].tolist(), strict=True):
+            stream.num_rows = num_rows
+        self._episode_return = state["episode_return"].copy()
+        self._episode_steps = state["episode_steps"].tolist()
+        self.frames_played = int(state["frames_played"])
+        self._stacks = stacks
 
     def _rows(
         self, stacks: np.ndarray, choice: Choice, epsilon: Epsilon, timestep: dm_env.TimeStep

@@ -53,28 +53,28 @@ class NStepStream:
         if n < 1:
             raise ValueError(f"n={n}: a window needs at least one step")
         self._n = n
-        self._num_rows = 0
+        self.num_rows = 0  # of the episode so far
 
     def step(self, row: Row) -> Increment:
         """Adds a played step. The item it completes started n steps ago."""
-        rows = [row] if self._num_rows else [*_padding_before(), row]
-        self._num_rows += len(rows)
-        newest = self._num_rows - 1
+        rows = [row] if self.num_rows else [*_padding_before(), row]
+        self.num_rows += len(rows)
+        newest = self.num_rows - 1
         source = newest - self._n
         # Rows 0..2 are padding: the first source is the episode's first frame.
         return Increment(rows, [Item(source, newest)] if source >= STACK_SIZE - 1 else [])
 
     def end(self, final_frame: np.ndarray, *, terminated: bool) -> Increment:
         """Ends the episode at its final frame; the short windows that are left come out."""
-        if not self._num_rows:
+        if not self.num_rows:
             raise ValueError("an episode cannot end before its first step")
         filler = Row(final_frame, 0, 0.0, 0.0 if terminated else 1.0, 1.0, 0)
         # The last window starts one row before the final frame and is n rows long.
         rows = [filler] * max(self._n - 1, 1)
-        final = self._num_rows
+        final = self.num_rows
         first_source = max(final - self._n, STACK_SIZE - 1)
         items = [Item(source, final) for source in range(first_source, final)]
-        self._num_rows = 0
+        self.num_rows = 0
         return Increment(rows, items)
 
 

@@ -1,0 +1,67 @@
+"""The game in color, for people: a twin of the game that an agent plays.
+
+The agent's environment gives gray 84x84 frames only. A second emulator with the same seed and the
+same actions is in the same state, since nothing is random after the no-ops at the start; its
+screens are those of the agent's steps, at full size.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.environment import make_emulators
+
+SCREEN_SHAPE = (210, 160, 3)
+
+
+class Screen(NamedTuple):
+    """What a person would see, and the score of the step that led there."""
+
+    pixels: np.ndarray  # uint8 [210, 160, 3]
+    score: float
+
+
+class ColorTwin:
+    """One game in color; give it the seed, the options and the actions of the agent's own."""
+
+    def __init__(
+        self,
+        game: str,
+        *,
+        seed: int,
+        full_action_set: bool,
+        action_repeat: int,
+        max_episode_frames: int,
+        max_noops: int,
+    ):
+        height, width, _ = SCREEN_SHAPE
+        self._envs = make_emulators(
+            game,
+            1,
+            full_action_set=full_action_set,
+            action_repeat=action_repeat,
+            max_episode_frames=max_episode_frames,
+            max_noops=max_noops,
+            num_threads=1,
+            grayscale=False,
+            img_height=height,
+            img_width=width,
+            stack_num=1,
+        )
+        self._seed: int | None = seed
+        self.action_names = [action.name for action in self._envs.ale.get_action_set()]
+
+    def reset(self) -> Screen:
+        """Starts an episode; the first call seeds the game."""
+        stack, _ = self._envs.reset(seed=self._seed)
+        self._seed = None
+        return Screen(stack[0, 0], 0.0)
+
+    def step(self, action: int) -> Screen:
+        """Takes one action."""
+        stack, score, *_ = self._envs.step(np.array([action], np.int32))
+        return Screen(stack[0, 0], float(score[0]))
+
+    def close(self) -> None:
+        """Ends the emulator thread."""
+        self._envs.close()
