@@ -1,1 +1,1 @@
-"""Reading what runs wrote: metrics files and learning curves."""
+"""Reading what runs wrote: metrics files, learning curves, and the report on many runs."""

@@ -15,7 +15,7 @@ import numbers
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -83,11 +83,16 @@ def decode_row(line: bytes) -> Row:
     return row
 
 
-def read_rows(path: str | os.PathLike[str], tail_bytes: int | None = None) -> Iterator[Row]:
+def read_rows(
+    path: str | os.PathLike[str],
+    tail_bytes: int | None = None,
+    on_malformed: Callable[[ValueError], None] | None = None,
+) -> Iterator[Row]:
     """Yields the rows of a metrics.jsonl, or those in its last `tail_bytes` bytes.
 
     A torn last line is a writer at work, and ends the iteration. Any other malformed line raises
-    ValueError with the file and the line number.
+    ValueError with the file and the line number. With `on_malformed` no line does: it is given the
+    error, of a torn last line too, and the line is passed over.
     """
     with open(path, "rb") as file:
         seek_to_tail(file, tail_bytes)
@@ -99,9 +104,14 @@ def read_rows(path: str | os.PathLike[str], tail_bytes: int | None = None) -> It
             try:
                 row = decode_row(line)
             except ValueError as error:
-                if not line.endswith(b"\n"):
-                    return
-                raise malformed_line(path, start_bytes, error) from error
+                whole = line.endswith(b"\n")
+                if on_malformed is not None:
+                    on_malformed(malformed_line(path, start_bytes, error))
+                elif whole:
+                    raise malformed_line(path, start_bytes, error) from error
+                if whole:
+                    continue
+                return
             yield row
             # The writer may have finished this very line since: reading on would start mid-line.
             if not line.endswith(b"\n"):

@@ -1,0 +1,120 @@
+"""Writes a report on the runs of a folder: page, summary, figures and tables."""
+
+import json
+import pathlib
+from collections.abc import Iterator, Sequence
+
+from report import figures, page, summary, tables
+from report.aggregates import DEFAULT_RESAMPLES, Aggregates, aggregate
+from report.final_scores import table_of
+from report.methods import Methods, games_of, methods_of, runs_by_game
+from report.runs import References, Run, Warn, find_runs
+from report.wording import notes_on
+
+PAGE, SUMMARY = "index.html", "summary.md"
+
+
+class NothingToReportError(ValueError):
+    """A folder without a run that could be read, and why."""
+
+
+def build_report(
+    folder: pathlib.Path,
+    out: pathlib.Path,
+    *,
+    references: References,
+    warn: Warn,
+    resamples: int = DEFAULT_RESAMPLES,
+) -> pathlib.Path:
+    """Returns the page. Whatever is left out is said to `warn`, and on the page."""
+    problems: list[str] = []
+
+    def note(problem: str) -> None:
+        problems.append(problem)
+        warn(problem)
+
+    runs = _read(folder, references, note)
+    methods = methods_of(runs, note)
+    aggregates = aggregate(methods, resamples=resamples)
+    cells = table_of(methods)
+    notes = [*notes_on(methods, aggregates), *_not_started(folder, runs), *problems]
+    out.mkdir(parents=True, exist_ok=True)
+    inline: dict[str, str] = {}
+    captions: dict[str, str] = {}
+    for drawn in _draw(methods, aggregates, references):
+        inline[drawn.name] = figures.write_files(drawn, out)
+        captions[drawn.name] = drawn.caption
+    contents = page.Contents(
+        methods=methods,
+        cells=cells,
+        aggregates=aggregates,
+        notes=notes,
+        figures=inline,
+        captions=captions,
+    )
+    _write_tables(contents, out)
+    (out / SUMMARY).write_text(summary.render(methods, cells, aggregates, notes))
+    (out / "configs.json").write_text(_configs(runs))
+    (out / PAGE).write_text(page.render(contents))
+    return out / PAGE
+
+
+def _read(folder: pathlib.Path, references: References, note: Warn) -> list[Run]:
+    if not folder.is_dir():
+        raise NothingToReportError(f"'{folder}' is not a folder")
+    runs = find_runs(folder, references, note)
+    if not runs:
+        raise NothingToReportError(
+            f"no runs found in '{folder}': no readable config.json at or below it"
+        )
+    if not any(len(run.evaluations.frames) for run in runs):
+        raise NothingToReportError(
+            f"no evaluation yet in the {len(runs)} runs of '{folder}': "
+            f"{runs[0].path / 'metrics.jsonl'} has none"
+        )
+    return runs
+
+
+def _not_started(folder: pathlib.Path, runs: Sequence[Run]) -> list[str]:
+    """A suite says in a file of its own what it is to hold."""
+    try:
+        planned = json.loads((folder / "suite.json").read_text())["runs"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    missing = len(set(planned) - {run.name for run in runs})
+    return [f"{missing} of {len(planned)} planned runs have not started."] if missing else []
+
+
+def _draw(
+    methods: Methods, aggregates: Aggregates | None, references: References
+) -> Iterator[figures.Drawn]:
+    """One after another: 57 open figures are a lot of memory."""
+    colors = figures.color_of(methods)
+    if aggregates is not None:
+        yield figures.draw_iqm(aggregates, colors)
+        yield figures.draw_final(aggregates, colors)
+        yield figures.draw_profiles(aggregates, colors)
+        if aggregates.improvement:
+            yield figures.draw_improvement(aggregates, colors)
+    by_game = {name: runs_by_game(runs) for name, runs in methods.items()}
+    for game in games_of([run for runs in methods.values() for run in runs]):
+        played = {name: games[game] for name, games in by_game.items() if game in games}
+        if played:
+            yield figures.draw_game(game, played, references.get(game), colors)
+
+
+def _write_tables(contents: page.Contents, out: pathlib.Path) -> None:
+    written = [
+        tables.score_table(contents.cells),
+        tables.run_table(contents.methods),
+        tables.evaluation_table(contents.methods),
+    ]
+    if contents.aggregates is not None:
+        written += tables.aggregate_tables(contents.aggregates)
+    for table in written:
+        tables.write_csv(table, out)
+
+
+def _configs(runs: Sequence[Run]) -> str:
+    stored = {run.name: {"settings": run.settings, **run.facts} for run in runs}
+    return json.dumps(stored, indent=1) + "\n"

@@ -1,0 +1,125 @@
+"""Learning curves of a few runs, side by side: as text for a terminal, and as PNG.
+
+Runs of one game are compared by raw return, runs of different games by human-normalized score.
+"""
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import plotext
+
+from report.runs import References, Run, Warn, read_run
+
+_MAX_COLUMNS, _ROWS = 100, 22
+_MARKS = "*o+x#@"
+_TERMINAL_COLORS = ("red", "blue", "green", "orange", "magenta", "cyan")
+
+
+class NothingToCompareError(ValueError):
+    """Runs that cannot be put in one picture, and why."""
+
+
+class _Curves(NamedTuple):
+    label: str  # of the vertical axis
+    lines: Sequence[tuple[str, np.ndarray, np.ndarray]]  # name, frames, scores
+
+
+def compare_runs(
+    paths: Sequence[pathlib.Path],
+    out: pathlib.Path,
+    *,
+    references: References,
+    warn: Warn,
+    columns: int,
+    color: bool,
+) -> str:
+    """Writes the PNG; returns the picture for the terminal and a line per run."""
+    runs = [_read(path, references, warn) for path in paths]
+    with_curve = [run for run in runs if len(run.evaluations.frames)]
+    for run in runs:
+        if run not in with_curve:
+            warn(f"{run.path / 'metrics.jsonl'}: no evaluation yet; this run is left out")
+    if not with_curve:
+        raise NothingToCompareError("none of these runs has an evaluation yet")
+    curves = _curves(with_curve)
+    _draw(curves, out)
+    picture = _in_terminal(curves, min(columns, _MAX_COLUMNS), color=color)
+    return "\n".join([picture, *(_line(run) for run in with_curve)])
+
+
+def _read(path: pathlib.Path, references: References, warn: Warn) -> Run:
+    try:
+        return read_run(path, references, warn)
+    except ValueError as error:
+        raise NothingToCompareError(f"{path / 'config.json'}: {error}") from None
+
+
+def _curves(runs: Sequence[Run]) -> _Curves:
+    named = list(zip(_names(runs), (run.evaluations for run in runs), strict=True))
+    if len({run.game for run in runs}) == 1:
+        lines = [(name, points.frames, points.returns) for name, points in named]
+        return _Curves(f"return on {runs[0].game}", lines)
+    unscored = [run for run in runs if not np.isfinite(run.evaluations.normalized).all()]
+    if unscored:
+        raise NothingToCompareError(
+            f"{unscored[0].path / 'config.json'}: game '{unscored[0].game}' has no random and "
+            "human scores, so it cannot be compared with another game"
+        )
+    lines = [(name, points.frames, points.normalized) for name, points in named]
+    return _Curves("human-normalized score", lines)
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """Folder names, or whole paths where those are the same."""
+    short = [run.path.resolve().name for run in runs]
+    return short if len(set(short)) == len(short) else [str(run.path) for run in runs]
+
+
+def _draw(curves: _Curves, out: pathlib.Path) -> None:
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for name, frames, scores in curves.lines:
+        axes.plot(frames, scores, marker="o", markersize=3, label=name)
+    axes.set(xlabel="frames", ylabel=curves.label)
+    axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best", frameon=False)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=150, format="png")
+    plt.close(figure)
+
+
+def _in_terminal(curves: _Curves, columns: int, *, color: bool) -> str:
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(columns, _ROWS)
+    for index, (name, frames, scores) in enumerate(curves.lines):
+        plotext.plot(
+            frames.tolist(),
+            scores.tolist(),
+            label=name,
+            # Without colors it is the mark that tells curves apart.
+            marker="braille" if color else _MARKS[index % len(_MARKS)],
+            color=_TERMINAL_COLORS[index % len(_TERMINAL_COLORS)],
+        )
+    values = np.concatenate([scores for _, _, scores in curves.lines])
+    room = max(float(np.ptp(values)) * 0.05, 0.01)
+    plotext.ylim(float(values.min()) - room, float(values.max()) + room)
+    plotext.xlabel("frames")
+    plotext.title(curves.label)
+    picture = str(plotext.build())
+    return picture if color else str(plotext.uncolorize(picture))
+
+
+def _line(run: Run) -> str:
+    best = run.evaluations.returns.max()
+    return (
+        f"{run.path}: {run.algorithm} on {run.game}, seed {run.seed}, "
+        f"{run.frames:,} of {run.total_frames:,} frames, "
+        f"last evaluation {run.evaluations.returns[-1]:,.1f}, best {best:,.1f}"
+    )

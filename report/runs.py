@@ -1,0 +1,213 @@
+"""Runs found in a folder, read for a report: what was run, its evaluations, its wall clock.
+
+Reading never stops at a damaged file. What cannot be used is left out and said in one line that
+names the file; the rest stays.
+"""
+
+import json
+import math
+import numbers
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from report.metrics_file import Row, read_rows
+
+Warn = Callable[[str], None]
+References = Mapping[str, tuple[float, float]]  # game -> scores of a random player and of a human
+
+# A longer silence of the learner is a run that was stopped and resumed: no wall clock of training.
+_STOPPED_SECONDS = 600.0
+
+
+class Evaluations(NamedTuple):
+    """The evaluations of a run, in the order of frames."""
+
+    frames: np.ndarray  # float [points], never more than the run was to be trained for
+    returns: np.ndarray  # float [points], mean true score
+    normalized: np.ndarray  # float [points], 0 random, 1 human; NaN for a game without both scores
+
+
+class Pace(NamedTuple):
+    """How long a run trained, not counting the time it was stopped."""
+
+    seconds: float
+    frames: float  # gained in that time
+
+    @property
+    def frames_per_second(self) -> float:
+        """NaN before there are two reports to measure between."""
+        return self.frames / self.seconds if self.seconds > 0 else math.nan
+
+
+class Run(NamedTuple):
+    """One run directory."""
+
+    path: pathlib.Path
+    name: str  # its folder, as seen from the one that was searched
+    game: str
+    algorithm: str
+    seed: int
+    total_frames: int
+    frames: int  # reached so far
+    settings: Mapping[str, Any]  # all fields of its config, by name
+    facts: Mapping[str, Any]  # versions, hardware and commit, as stored
+    evaluations: Evaluations
+    pace: Pace
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run reached its end and scored it."""
+        # It ends at a whole agent step, which can be some frames early.
+        repeat = self.settings.get("action_repeat", 1)
+        scored = self.evaluations.frames[-1] if len(self.evaluations.frames) else 0
+        return bool(scored >= self.total_frames // repeat * repeat)
+
+
+class _DamagedConfigError(ValueError):
+    """A config.json that does not say what was run."""
+
+
+def find_runs(folder: pathlib.Path, references: References, warn: Warn) -> list[Run]:
+    """All runs at or below a folder, by path; a run without evaluations is one too."""
+    configs = [folder / "config.json", *sorted(folder.glob("*/**/config.json"))]
+    runs = []
+    for config in configs:
+        if not config.is_file():
+            continue
+        try:
+            run = read_run(config.parent, references, warn)
+            inside = config.parent != folder
+            runs.append(run._replace(name=str(run.path.relative_to(folder))) if inside else run)
+        except _DamagedConfigError as error:
+            warn(f"{config}: {error}; this run is left out")
+    return runs
+
+
+def read_run(path: pathlib.Path, references: References, warn: Warn) -> Run:
+    """One run; raises ValueError where its config.json does not say what was run."""
+    stored = _read_config(path / "config.json")
+    config = stored["config"]
+    game, total_frames = config["environment"]["game"], int(config["frames"])
+    reference = references.get(game)
+    if reference is None:
+        warn(
+            f"{path / 'config.json'}: game '{game}' has no random and human scores; "
+            "its raw scores are shown, and it counts in no aggregate"
+        )
+    log = _Log(path / "metrics.jsonl", warn)
+    for row in log.rows():
+        log.add(row)
+    log.say_what_was_left_out()
+    return Run(
+        path=path,
+        name=path.resolve().name,
+        game=game,
+        algorithm=config["learner"]["algorithm"],
+        seed=int(config["seed"]),
+        total_frames=total_frames,
+        frames=log.frames,
+        settings=_leaves(config),
+        facts={name: value for name, value in stored.items() if name != "config"},
+        evaluations=_evaluations(log.scores, total_frames, reference),
+        pace=Pace(log.seconds, log.frames_gained),
+    )
+
+
+def _read_config(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        stored = json.loads(path.read_text())
+        config = stored["config"]
+        # Whatever else is missing can be done without.
+        int(config["frames"]), int(config["seed"])
+        str(config["environment"]["game"]), str(config["learner"]["algorithm"])
+    except OSError as error:
+        raise _DamagedConfigError(f"cannot be read: {error.strerror}") from None
+    except KeyError as error:
+        raise _DamagedConfigError(f"has no {error}") from None
+    except (ValueError, TypeError) as error:
+        raise _DamagedConfigError(f"is not a run's config: {error}") from None
+    return stored
+
+
+class _Log:
+    """Folds the rows of one metrics.jsonl."""
+
+    def __init__(self, path: pathlib.Path, warn: Warn):
+        self._path, self._warn = path, warn
+        self.scores: list[tuple[float, float]] = []  # (frames, mean return)
+        self.frames = 0
+        self.seconds, self.frames_gained = 0.0, 0.0
+        self._last: tuple[float, float] | None = None  # (time, frames) of the learner
+        self._unusable = 0
+
+    def rows(self) -> Iterator[Row]:
+        if not self._path.exists():
+            self._warn(f"{self._path}: not there; the run has no evaluations")
+            return
+        yield from read_rows(
+            self._path, on_malformed=lambda error: self._warn(f"{error}; the line is left out")
+        )
+
+    def add(self, row: Row) -> None:
+        frames, time = _number(row.get("frames")), _number(row.get("time"))
+        if frames is None:
+            return
+        if row.get("role") == "evaluator" and "eval_return" in row:
+            self._add_evaluation(frames, _number(row["eval_return"]))
+        elif row.get("role") == "learner" and time is not None:
+            self._add_progress(time, frames)
+        # A learner that went back to its checkpoint has lost the frames after it.
+        if row.get("role") in ("learner", "evaluator"):
+            self.frames = int(frames)
+
+    def _add_evaluation(self, frames: float, score: float | None) -> None:
+        if score is None:
+            self._unusable += 1
+            return
+        # After a step back to a checkpoint the evaluations beyond it are of a lost past.
+        while self.scores and self.scores[-1][0] >= frames:
+            self.scores.pop()
+        self.scores.append((frames, score))
+
+    def _add_progress(self, time: float, frames: float) -> None:
+        if self._last is not None:
+            seconds, gained = time - self._last[0], frames - self._last[1]
+            if 0 < seconds < _STOPPED_SECONDS and gained >= 0:
+                self.seconds += seconds
+                self.frames_gained += gained
+        self._last = (time, frames)
+
+    def say_what_was_left_out(self) -> None:
+        if self._unusable:
+            self._warn(
+                f"{self._path}: {self._unusable} evaluations whose return is not a number "
+                "are left out"
+            )
+
+
+def _evaluations(
+    scores: list[tuple[float, float]], total_frames: int, reference: tuple[float, float] | None
+) -> Evaluations:
+    frames, returns = np.array(scores, float).reshape(-1, 2).T
+    random, human = (math.nan, math.nan) if reference is None else reference
+    return Evaluations(
+        # The last games go on a little beyond the end; all finished runs end at the same place.
+        frames=np.minimum(frames, total_frames),
+        returns=returns,
+        normalized=(returns - random) / (human - random),
+    )
+
+
+def _leaves(config: Mapping[str, Any]) -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
+    for name, value in config.items():
+        leaves |= _leaves(value) if isinstance(value, dict) else {name: value}
+    return leaves
+
+
+def _number(value: Any) -> float | None:
+    """None for what is no finite number."""
+    return float(value) if isinstance(value, numbers.Real) and math.isfinite(value) else None

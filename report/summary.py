@@ -1,0 +1,71 @@
+"""The report in Markdown: the aggregates and the per-game table, for an issue or a commit."""
+
+from collections.abc import Sequence
+
+from report.aggregates import AGGREGATES, Aggregates
+from report.final_scores import WINDOW_FRAMES, Cell
+from report.methods import Methods
+from report.wording import difference_text, estimate_text, facts_text, score_text, title_of
+
+
+def render(
+    methods: Methods, cells: Sequence[Cell], aggregates: Aggregates | None, notes: Sequence[str]
+) -> str:
+    """The summary as text."""
+    parts = [f"# {title_of(methods)}", facts_text(methods)]
+    if notes:
+        parts.append("\n".join(f"- {note}" for note in notes))
+    if aggregates is not None:
+        parts += [
+            "## All games together",
+            "Human-normalized; in brackets 95 % stratified bootstrap intervals over runs.",
+            _aggregates(aggregates),
+            "![IQM against frames](iqm.png)",
+        ]
+        if aggregates.improvement:
+            parts.append(_improvement(aggregates))
+    parts += [
+        "## Each game",
+        f"Mean ± standard error over runs of the last {WINDOW_FRAMES // 10**6}M frames; * marks "
+        "runs shorter than that, scored by all their evaluations. The paper's are its Table 1 "
+        "(200M frames, full action set, human-normalized).",
+        _scores(cells),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _aggregates(aggregates: Aggregates) -> str:
+    rows = [
+        [name, *(estimate_text(estimate, index) for index in range(len(AGGREGATES)))]
+        for name, estimate in aggregates.final.items()
+    ]
+    return _table(["method", *(kind.replace("_", " ") for kind in AGGREGATES)], rows)
+
+
+def _improvement(aggregates: Aggregates) -> str:
+    rows = [
+        [f"{x} > {y}", estimate_text(probability, 0)]
+        for (x, y), probability in aggregates.improvement.items()
+    ]
+    return _table(["improvement", "probability"], rows)
+
+
+def _scores(cells: Sequence[Cell]) -> str:
+    rows = [
+        [
+            cell.game,
+            cell.method,
+            str(cell.num_runs),
+            score_text(cell.raw, star=cell.whole_run),
+            score_text(cell.normalized, star=cell.whole_run),
+            score_text(cell.paper),
+            difference_text(cell.difference),
+        ]
+        for cell in cells
+    ]
+    return _table(["game", "method", "runs", "return", "normalized", "paper", "difference"], rows)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

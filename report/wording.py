@@ -1,0 +1,108 @@
+"""How numbers and facts are said, on the page and in the Markdown summary alike."""
+
+import math
+from collections.abc import Sequence
+
+from report.aggregates import Aggregates, Estimate
+from report.methods import Methods, games_of
+from report.paper_table import Score
+from report.runs import Run
+
+_NONE = "–"
+
+
+def title_of(methods: Methods) -> str:
+    """What the report is about, in a line."""
+    games = games_of(_all(methods))
+    on = games[0] if len(games) == 1 else f"{len(games)} Atari games"
+    return (
+        f"{', '.join(methods)} on {on}" if len(methods) <= 4 else f"{len(methods)} methods on {on}"
+    )
+
+
+def facts_text(methods: Methods) -> str:
+    """How much was run."""
+    runs = _all(methods)
+    finished = sum(run.finished for run in runs)
+    longest = max(run.frames for run in runs)
+    trained = duration_text(sum(run.pace.seconds for run in runs))
+    return (
+        f"{len(runs)} run{'' if len(runs) == 1 else 's'}, {finished} finished; "
+        f"up to {longest:,} frames each; {trained} of training in all."
+    )
+
+
+def score_text(score: Score | None, *, star: bool = False) -> str:
+    """Mean ± standard error, in three or four figures."""
+    if score is None:
+        return _NONE
+    digits = 0 if abs(score.mean) >= 1000 else 1 if abs(score.mean) >= 100 else 2
+    error = "" if score.stderr is None else f" ± {score.stderr:,.{digits}f}"
+    return f"{score.mean:,.{digits}f}{error}{'*' if star else ''}"
+
+
+def difference_text(difference: float | None) -> str:
+    """Signed."""
+    return _NONE if difference is None else f"{difference:+.2f}"
+
+
+def estimate_text(estimate: Estimate, index: int) -> str:
+    """A value with its interval."""
+    value, low, high = (float(column[index]) for column in estimate)
+    return f"{value:.3f}" if low != low else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def duration_text(seconds: float) -> str:
+    """Hours and minutes, or minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def rate_text(per_second: float) -> str:
+    """A whole number, or nothing where it could not be measured."""
+    return _NONE if math.isnan(per_second) else f"{per_second:,.0f}"
+
+
+def notes_on(methods: Methods, aggregates: Aggregates | None) -> list[str]:
+    """What limits the conclusions, in sentences."""
+    runs = _all(methods)
+    notes = []
+    unfinished = [run for run in runs if not run.finished]
+    if unfinished:
+        notes.append(
+            f"{len(unfinished)} of {len(runs)} runs have not finished: "
+            "each is shown as far as it is."
+        )
+    restricted = sum(not run.settings.get("full_action_set", False) for run in runs)
+    if restricted:
+        notes.append(
+            f"{restricted} of {len(runs)} runs have the restricted action set; the paper's Table 1 "
+            "is of the full one."
+        )
+    if aggregates is None:
+        return notes
+    played = games_of(runs)
+    if len(aggregates.games) < len(played):
+        left_out = sorted(set(played) - set(aggregates.games))
+        notes.append(
+            f"Aggregates count the {len(aggregates.games)} games that every method has an "
+            f"evaluation of, and not {', '.join(left_out)}."
+        )
+    counts = {count for of_game in aggregates.num_runs.values() for count in of_game}
+    if counts == {1}:
+        notes.append("There is one run per game and method: no intervals can be given.")
+    elif aggregates.uneven:
+        notes.append(
+            f"Games have from {min(counts)} to {max(counts)} runs: all are counted, so some games "
+            "weigh more than others in the aggregates."
+        )
+    if len(aggregates.games) < 5:
+        notes.append(
+            f"Aggregates over {len(aggregates.games)} of 57 games say little about the others."
+        )
+    return notes
+
+
+def _all(methods: Methods) -> Sequence[Run]:
+    return [run for runs in methods.values() for run in runs]
