@@ -1,5 +1,6 @@
 """Refuses configs that cannot work, before anything is started or written."""
 
+import math
 import pathlib
 
 import psutil
@@ -21,6 +22,7 @@ _AT_LEAST_ONE = (
     "envs_per_actor",
     "n_step",
     "batch_size",
+    "updates_per_dispatch",
     "warmup_steps",
     "action_repeat",
     "max_episode_frames",
@@ -42,6 +44,17 @@ _POSITIVE = (
     "replay_checkpoint_seconds",
     "stale_params_seconds",
 )
+# Far beyond what makes sense; without a bound they would fill the memory or never end a window.
+_AT_MOST = {
+    "actors": 10_000,
+    "envs_per_actor": 1_000,
+    "n_step": 1_000,
+    "batch_size": 100_000,
+    "updates_per_dispatch": 10_000,
+    "action_repeat": 1_000,
+    "eval_episodes": 1_000,
+}
+_FINITE = ("learning_rate", "final_learning_rate", "optimizer_epsilon", "max_grad_norm")
 _WITHIN = {
     "final_epsilon": (0, 1),
     "eval_epsilon": (0, 1),
@@ -61,7 +74,6 @@ def check_config(config: Config) -> None:
     _check_numbers(config)
     _check_warmup(config)
     replay_limit(config)
-    _check_memory(config)
 
 
 def replay_limit(config: Config) -> RateLimit:
@@ -70,7 +82,7 @@ def replay_limit(config: Config) -> RateLimit:
         return make_rate_limit(
             samples_per_insert=config.replay.samples_per_insert,
             warmup_steps=config.replay.warmup_steps,
-            batch_size=config.learner.batch_size,
+            batch_size=config.sampled_items,
             in_flight_batches=IN_FLIGHT_BATCHES,
             error_buffer=config.replay.error_buffer,
         )
@@ -104,6 +116,17 @@ def check_port(port: int) -> None:
         raise InputError(str(error)) from None
 
 
+def check_memory(config: Config) -> None:
+    """A full replay must fit into this host: the one that will hold it."""
+    needed, available = replay_bytes_estimate(config), psutil.virtual_memory().available
+    if needed > available:
+        raise InputError(
+            f"replay_capacity_steps={config.replay.replay_capacity_steps} needs about "
+            f"{needed / 2**30:.1f} GiB but {available / 2**30:.1f} GiB are free; "
+            "lower --replay-capacity-steps"
+        )
+
+
 def _check_names(config: Config) -> None:
     try:
         check_game(config.environment.game)
@@ -123,6 +146,12 @@ def _check_numbers(config: Config) -> None:
     for name in _POSITIVE:
         if values[name] is not None and not values[name] > 0:
             raise InputError(f"{name}={values[name]} must be greater than 0")
+    for name, most in _AT_MOST.items():
+        if values[name] > most:
+            raise InputError(f"{name}={values[name]} must be at most {most}")
+    for name in _FINITE:
+        if values[name] is not None and math.isinf(values[name]):
+            raise InputError(f"{name}={values[name]} must be finite")
     for name, (low, high) in _WITHIN.items():
         if not low <= values[name] <= high:
             raise InputError(f"{name}={values[name]} must lie between {low} and {high}")
@@ -139,14 +168,4 @@ def _check_warmup(config: Config) -> None:
         raise InputError(
             f"frames={config.frames} is {config.total_steps} agent steps, no more than "
             f"warmup_steps={warmup}: nothing would be learned"
-        )
-
-
-def _check_memory(config: Config) -> None:
-    needed, available = replay_bytes_estimate(config), psutil.virtual_memory().available
-    if needed > available:
-        raise InputError(
-            f"replay_capacity_steps={config.replay.replay_capacity_steps} needs about "
-            f"{needed / 2**30:.1f} GiB but {available / 2**30:.1f} GiB are free; "
-            "lower --replay-capacity-steps"
         )

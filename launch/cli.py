@@ -9,10 +9,16 @@ from typing import Annotated, Any, NamedTuple
 
 import tyro
 
+from benchmarks.profile_request import ProfileRequest
 from launch import config as config_lib
+from launch import isolate
 from launch.config import Config, PresetName
+from launch.engine import EngineName, HostsOptions, load_engine
 from launch.errors import ExitCode, InputError
+from launch.host import HostRequest, run_host
 from launch.run_dir import RunDir
+from launch.slurm.options import SlurmOptions
+from launch.suite_plan import SuiteRequest
 from launch.train import TrainRequest, config_to_resume, train
 from tabular.setting import BadSettingError, Setting
 
@@ -26,6 +32,8 @@ class _TrainFlags:
 
     request: TrainRequest
     config: Config
+    hosts: HostsOptions
+    slurm: SlurmOptions
     preset: PresetName = _DEFAULT_PRESET
     """Where defaults come from: `cpu` learns Pong on two cores, `paper` is the paper's setting."""
 
@@ -37,6 +45,16 @@ class _TabularFlags:
     setting: Setting
     out: pathlib.Path = pathlib.Path("out/tabular")
     """Folder to write to."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _ProfileFlags:
+    """Measures every stage and the whole program, and names the bottleneck."""
+
+    request: ProfileRequest
+    config: Config
+    preset: PresetName = _DEFAULT_PRESET
+    """Where defaults come from."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +78,74 @@ class _StopFlags:
 
 
 @dataclasses.dataclass(frozen=True)
+class _ScaleFlags:
+    """Adds or drops actor hosts of a run on Slurm while it trains."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    actor_hosts: int
+    """How many there are to be; hosts that failed are replaced."""
+
+
+@dataclasses.dataclass(frozen=True)
 class _DoctorFlags:
     """Checks this machine: Python, packages, devices, memory, ROMs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _ReportFlags:
+    """Writes a page on all runs of a folder: scores, intervals, curves, beside the paper's."""
+
+    folder: Annotated[pathlib.Path, tyro.conf.Positional]
+    """A suite, a folder of runs, or one run."""
+    out: pathlib.Path = pathlib.Path("report")
+    """Folder to write to."""
+    resamples: int = 2000
+    """Bootstrap resamples behind each interval."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _CompareFlags:
+    """Draws the learning curves of runs, in the terminal and as PNG."""
+
+    runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
+    """Run directories."""
+    out: pathlib.Path = pathlib.Path("compare.png")
+    """Where the PNG goes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _EvalFlags:
+    """Scores the newest checkpoint of a run over whole episodes."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    episodes: int = 100
+    """Episodes to play."""
+    epsilon: float | None = None
+    """Exploration rate; by default that of the run's own evaluations."""
+    seed: int = 0
+    """Seed of the games."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _WatchFlags:
+    """Plays the newest checkpoint of a run, to a video or a window."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    out: pathlib.Path | None = None
+    """Video to write, .mp4 or .gif; by default a window opens."""
+    overlay: bool = False
+    """Show V(x), A(x, .), mu(.|x) and the chosen action beside the screen."""
+    epsilon: float | None = None
+    """Exploration rate; by default that of the run's own evaluations."""
+    seed: int = 0
+    """Seed of the game."""
+    max_seconds: float = 120.0
+    """Seconds of play after which to stop, if the episode has not ended."""
 
 
 def main() -> None:
@@ -82,21 +166,35 @@ def run(args: Sequence[str]) -> int:
     except InputError as error:
         print(f"vantage: error: {error}", file=sys.stderr)
         return ExitCode.BAD_INPUT
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
 
 
 def _train(args: Sequence[str]) -> ExitCode:
+    args = _attach("--sbatch-extra", args)
     flags = _parse(_TrainFlags, args, "train", default=_train_defaults(args))
-    return train(flags.config, flags.request)
+    _check_engine_flags(flags.request.engine, args)
+    if flags.request.engine == "local":
+        if flags.request.isolate and not isolate.is_isolated():
+            isolate.restart_isolated(["train", *args])
+        return train(flags.config, flags.request)
+    from launch.many_hosts import train_on_hosts
+
+    return train_on_hosts(flags.config, flags.request, flags.hosts, flags.slurm)
 
 
 def _train_defaults(args: Sequence[str]) -> _TrainFlags:
     """Defaults of the other flags depend on --preset and --resume, so these are read first."""
     early = _Early.read(args)
-    if early.resume:
-        config = config_to_resume(early.run_dir)
-    else:
+    if not early.resume:
         config = config_lib.PRESETS.get(early.preset, config_lib.PRESETS[_DEFAULT_PRESET])
-    return _TrainFlags(request=TrainRequest(), config=config)
+        return _TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
+    config = config_to_resume(early.run_dir)
+    assert early.run_dir is not None  # there is a config in it
+    former = load_engine(RunDir(early.run_dir))
+    if former is None:
+        return _TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
+    return _TrainFlags(TrainRequest(engine=former.engine), config, former.hosts, former.slurm)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +226,29 @@ def _value_of(flag: str, args: Sequence[str]) -> str | None:
     return value
 
 
+def _check_engine_flags(engine: EngineName, args: Sequence[str]) -> None:
+    """Refuses flags that the engine would ignore."""
+    if engine != "local" and _value_of("--actors", args) is not None:
+        raise InputError(
+            f"--actors is for one machine; with --engine {engine} give --actor-hosts and "
+            "--actors-per-host"
+        )
+    for options, engines in ((HostsOptions, ("slurm", "hosts")), (SlurmOptions, ("slurm",))):
+        for field in dataclasses.fields(options):
+            flag = f"--{field.name.replace('_', '-')}"
+            if engine not in engines and _value_of(flag, args) is not None:
+                raise InputError(f"{flag} needs --engine {' or '.join(engines)}, not {engine}")
+
+
+def _attach(flag: str, args: Sequence[str]) -> list[str]:
+    """Writes `flag value` as `flag=value`: the parser takes a value with dashes only so."""
+    attached = list(args)
+    for position in reversed(range(len(attached) - 1)):
+        if attached[position].replace("_", "-") == flag:
+            attached[position : position + 2] = [f"{flag}={attached[position + 1]}"]
+    return attached
+
+
 def _tabular(args: Sequence[str]) -> ExitCode:
     from tabular.progress import progress_bar
     from tabular.study import PAGE, run_study
@@ -140,6 +261,16 @@ def _tabular(args: Sequence[str]) -> ExitCode:
         raise InputError(str(error)) from error
     print(f"Read {flags.out / PAGE}")
     return ExitCode.DONE
+
+
+def _profile(args: Sequence[str]) -> ExitCode:
+    from benchmarks.profile import profile
+
+    preset = _Early.read(args).preset
+    config = config_lib.PRESETS.get(preset, config_lib.PRESETS[_DEFAULT_PRESET])
+    default = _ProfileFlags(request=ProfileRequest(), config=config)
+    flags = _parse(_ProfileFlags, args, "profile", default=default)
+    return profile(flags.config, flags.request)
 
 
 def _status(args: Sequence[str]) -> ExitCode:
@@ -156,11 +287,76 @@ def _stop(args: Sequence[str]) -> ExitCode:
     return stop(RunDir(flags.run), timeout_seconds=flags.timeout)
 
 
+def _scale(args: Sequence[str]) -> ExitCode:
+    from launch.slurm.control import scale
+
+    flags = _parse(_ScaleFlags, args, "scale")
+    return scale(RunDir(flags.run.absolute()), actor_hosts=flags.actor_hosts)
+
+
+def _host(args: Sequence[str]) -> ExitCode:
+    return run_host(_parse(HostRequest, args, "host"))
+
+
 def _doctor(args: Sequence[str]) -> int:
     from launch.doctor import run_doctor
 
     _parse(_DoctorFlags, args, "doctor")
     return run_doctor()
+
+
+def _suite(args: Sequence[str]) -> ExitCode:
+    from launch.suite import suite
+
+    # What follows a bare -- is for every `vantage train` of the suite.
+    end = args.index("--") if "--" in args else len(args)
+    request = _parse(SuiteRequest, args[:end], "suite")
+    return suite(request, args[end + 1 :], _train_config)
+
+
+def _train_config(args: Sequence[str]) -> Config:
+    return _parse(_TrainFlags, args, "train", default=_train_defaults(args)).config
+
+
+def _report(args: Sequence[str]) -> ExitCode:
+    from launch.report_command import report
+
+    flags = _parse(_ReportFlags, args, "report")
+    return report(flags.folder, flags.out, resamples=flags.resamples)
+
+
+def _compare(args: Sequence[str]) -> ExitCode:
+    from launch.report_command import compare
+
+    flags = _parse(_CompareFlags, args, "compare")
+    return compare(flags.runs, flags.out)
+
+
+def _eval(args: Sequence[str]) -> ExitCode:
+    from launch.evaluation import evaluate
+
+    flags = _parse(_EvalFlags, args, "eval")
+    return evaluate(
+        RunDir(flags.run),
+        episodes=flags.episodes,
+        epsilon=flags.epsilon,
+        seed=flags.seed,
+        as_json=flags.json,
+    )
+
+
+def _watch(args: Sequence[str]) -> ExitCode:
+    from launch.watch import watch
+
+    flags = _parse(_WatchFlags, args, "watch")
+    return watch(
+        RunDir(flags.run),
+        out=flags.out,
+        overlay=flags.overlay,
+        epsilon=flags.epsilon,
+        seed=flags.seed,
+        max_seconds=flags.max_seconds,
+    )
 
 
 def _parse(flags: type[Any], args: Sequence[str], command: str, default: Any = None) -> Any:
@@ -169,7 +365,8 @@ def _parse(flags: type[Any], args: Sequence[str], command: str, default: Any = N
         args=list(args),
         prog=f"vantage {command}",
         default=default,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+        # Every switch has its `--no-` form too: a preset or a resumed run may have it on already.
+        config=(tyro.conf.OmitArgPrefixes,),
     )
 
 
@@ -183,9 +380,17 @@ class _Command(NamedTuple):
 _COMMANDS = {
     "train": _Command(_train, _TrainFlags),
     "tabular": _Command(_tabular, _TabularFlags),
+    "profile": _Command(_profile, _ProfileFlags),
     "status": _Command(_status, _StatusFlags),
     "stop": _Command(_stop, _StopFlags),
+    "scale": _Command(_scale, _ScaleFlags),
+    "host": _Command(_host, HostRequest),
     "doctor": _Command(_doctor, _DoctorFlags),
+    "suite": _Command(_suite, SuiteRequest),
+    "report": _Command(_report, _ReportFlags),
+    "compare": _Command(_compare, _CompareFlags),
+    "eval": _Command(_eval, _EvalFlags),
+    "watch": _Command(_watch, _WatchFlags),
 }
 
 

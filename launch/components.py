@@ -2,20 +2,24 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from actors.environment import AtariBatch
+from actors.loop import Actor, ActorEdges
 from actors.policy import EpsilonFn, LadderEpsilon, LinearEpsilon
+from actors.recorded_environment import RecordedBatch
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
 from learner.losses import ALGORITHMS
 from learner.networks import ARCHITECTURES, Network, acting_params, make_network
 from learner.optimizers import falling_rate, make_optimizer
-from learner.update import LearnerState, Update, init_state, make_update
+from learner.update import LearnerState, Update, init_state, make_update, repeat_update
+
+Games = TypeVar("Games", bound=AtariBatch)
 
 _ROLE_SEEDS = {"learner": 0, "actor": 1, "evaluator": 2, "sampler": 3}
 
@@ -32,8 +36,21 @@ def environment_seed(seeds: np.random.SeedSequence) -> int:
 
 def make_environment(config: Config, *, num_envs: int, seed: int, training: bool) -> AtariBatch:
     """The game; lost lives end the discount in training only."""
+    return _make_games(AtariBatch, config, num_envs=num_envs, seed=seed, training=training)
+
+
+def make_recorded_environment(
+    config: Config, *, num_envs: int, seed: int, training: bool
+) -> RecordedBatch:
+    """The same, for a run that must be able to put its games back where they were."""
+    return _make_games(RecordedBatch, config, num_envs=num_envs, seed=seed, training=training)
+
+
+def _make_games(
+    kind: type[Games], config: Config, *, num_envs: int, seed: int, training: bool
+) -> Games:
     environment = config.environment
-    return AtariBatch(
+    return kind(
         environment.game,
         num_envs=num_envs,
         seed=seed,
@@ -86,6 +103,8 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
         target_period_updates=learner.target_period_updates,
         behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
     )
+    if learner.updates_per_dispatch > 1:
+        update = repeat_update(update, learner.updates_per_dispatch)
     key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
     return init_state(network, optimizer, key), jax.jit(update, donate_argnames=("state",))
 
@@ -95,6 +114,24 @@ def make_epsilon(config: Config, actor: int) -> EpsilonFn:
     if config.actor.exploration == "ladder":
         return LadderEpsilon(actor, config.actor.actors, config.actor.envs_per_actor)
     return LinearEpsilon(config.actor.final_epsilon, config.epsilon_decay_frames)
+
+
+def make_actor(
+    config: Config,
+    index: int,
+    environment: AtariBatch,
+    edges: ActorEdges,
+    seeds: np.random.SeedSequence,
+) -> Actor:
+    """An actor with its exploration, windows and randomness."""
+    return Actor(
+        environment,
+        edges,
+        epsilon_fn=make_epsilon(config, index),
+        n_step=config.learner.n_step,
+        gamma=config.learner.gamma,
+        rng=np.random.default_rng(seeds),
+    )
 
 
 def acting_shape(network: Network) -> Any:

@@ -72,6 +72,8 @@ class ReplayConfig:
     """Exponent of the importance correction."""
     replay_checkpoint_seconds: float = 1800.0
     """How often replay is written to disk; the server stands still meanwhile."""
+    colocate: bool = False
+    """Serve replay from the learner's process, which then samples without the network."""
     port: int = 0
     """Port of the Reverb server; 0 picks a free one."""
 
@@ -85,13 +87,15 @@ class LearnerConfig:
     network: NetworkName = "nature"
     """Torso and size of the heads."""
     normalize: bool = False
-    """Layer normalization of the hidden layer of every head."""
+    """Standardized input, layer normalization in every head, and outputs that start at zero."""
     n_step: int = 5
     """Length of the window rewards are summed over."""
     gamma: float = 0.99
     """Discount per agent step."""
     batch_size: int = 32
     """Transitions per update."""
+    updates_per_dispatch: int = 1
+    """Updates in one call of the device; more of them help a quick accelerator."""
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     """RMSProp is centered, with decay 0.95."""
     learning_rate: float | None = None
@@ -148,6 +152,11 @@ class Config:
         return self.frames // self.environment.action_repeat
 
     @property
+    def sampled_items(self) -> int:
+        """Transitions taken from replay at a time."""
+        return self.learner.batch_size * self.learner.updates_per_dispatch
+
+    @property
     def total_updates(self) -> int:
         """Updates the rate limiter allows in that many steps."""
         learned_from = self.total_steps - self.replay.warmup_steps
@@ -184,12 +193,13 @@ PRESETS: Mapping[str, Config] = types.MappingProxyType(
                 normalize=True,
                 n_step=10,
                 optimizer="adam",
-                learning_rate=2.5e-4,
-                optimizer_epsilon=1.5e-4,
+                learning_rate=1e-4,
+                # Gradients of the heads' large matrices are of this size and a little above.
+                optimizer_epsilon=1e-6,
                 target_period_updates=500,
             ),
-            evaluator=EvaluatorConfig(eval_period_frames=100_000, eval_episodes=4),
-            frames=3_000_000,
+            evaluator=EvaluatorConfig(eval_period_frames=200_000, eval_episodes=8),
+            frames=2_000_000,
         ),
     }
 )
@@ -228,14 +238,31 @@ def default_run_dir(config: Config, stamp: str) -> pathlib.Path:
 
 def _build(cls: type[Any], stored: Mapping[str, Any], where: str) -> Any:
     hints = typing.get_type_hints(cls)
+    if not isinstance(stored, Mapping):
+        raise ValueError(f"{where} is not a JSON object")
     unknown, missing = set(stored) - set(hints), set(hints) - set(stored)
     if unknown or missing:
         names = ", ".join(sorted(unknown | missing))
         raise ValueError(f"{where}: fields {names} do not fit this version")
-    values = {
-        name: _build(hints[name], value, f"{where}.{name}")
-        if dataclasses.is_dataclass(hints[name])
-        else value
-        for name, value in stored.items()
-    }
+    values = {}
+    for name, value in stored.items():
+        if dataclasses.is_dataclass(hints[name]):
+            values[name] = _build(hints[name], value, f"{where}.{name}")
+        elif _fits(value, hints[name]):
+            values[name] = value
+        else:
+            raise ValueError(f"{where}: {name}={value!r} is not of the right kind")
     return cls(**values)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value read from JSON is of a field's type."""
+    if typing.get_origin(hint) is Literal:
+        return value in typing.get_args(hint)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return any(_fits(value, option) for option in typing.get_args(hint))
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)

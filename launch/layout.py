@@ -21,7 +21,9 @@ class NodeName:
 
 def program_layout(config: Config) -> dict[str, int]:
     """Group name -> number of nodes, in the order they are started."""
-    return {"replay": 1, "learner": 1, "actor": config.actor.actors, "evaluator": 1, "monitor": 1}
+    layout = {"learner": 1, "actor": config.actor.actors, "evaluator": 1, "monitor": 1}
+    # A colocated server is a part of the learner's node.
+    return layout if config.replay.colocate else {"replay": 1, **layout}
 
 
 def node_names(config: Config) -> list[NodeName]:

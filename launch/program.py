@@ -20,10 +20,17 @@ from launch.nodes.replay import ReplayNode
 def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
     """Groups `replay`, `learner`, `actor`, `evaluator` and `monitor`, wired through Reverb only."""
     program = lp.Program("vantage")
-    with program.group("replay"):
-        replay = program.add_node(ReplayNode(config, run_dir))
-    with program.group("learner"):
-        program.add_node(lp.PyNode(run_learner_node, config, run_dir, replay))
+    server = ReplayNode(config, run_dir)
+    replay = server.create_handle()
+    learner = lp.PyNode(run_learner_node, config, run_dir, replay)
+    if config.replay.colocate:
+        with program.group("learner"):
+            program.add_node(lp.MultiThreadingColocation([server, learner]))
+    else:
+        with program.group("replay"):
+            program.add_node(server)
+        with program.group("learner"):
+            program.add_node(learner)
     with program.group("actor"):
         for index in range(program_layout(config)["actor"]):
             program.add_node(lp.PyNode(run_actor_node, config, index, replay))

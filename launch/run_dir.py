@@ -1,14 +1,16 @@
 """The run directory: where everything of a run is, and how its files are written."""
 
 import dataclasses
+import fcntl
 import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import stat
 import subprocess
 import tempfile
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -66,6 +68,20 @@ class RunDir:
         return self.root / "status.json"
 
     @property
+    def engine_file(self) -> pathlib.Path:
+        """How many hosts the run has and who starts them; a local run has no such file."""
+        return self.root / "engine.json"
+
+    @property
+    def scripts(self) -> pathlib.Path:
+        """The scripts given to Slurm."""
+        return self.root / "slurm"
+
+    def host_file(self, index: int) -> pathlib.Path:
+        """What the supervisor of one actor host sees; the learner's host writes `status_file`."""
+        return self.root / "hosts" / f"actor-{index}.json"
+
+    @property
     def stop_file(self) -> pathlib.Path:
         """Exists when someone asked the run to stop."""
         return self.root / "stop"
@@ -76,9 +92,9 @@ class RunDir:
 
     def create(self, config: config_lib.Config) -> None:
         """Makes the folder of a new run, readable by its owner only."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.root.chmod(0o700)
-        write_atomically(self.config_file, json.dumps(_describe(config), indent=2) + "\n")
+        write_atomically(self.config_file, json.dumps(describe(config), indent=2) + "\n")
 
     def load_config(self) -> config_lib.Config:
         """The config the run was started with."""
@@ -89,8 +105,55 @@ class RunDir:
             raise InputError(
                 f"'{self.root}' is not a run directory: no config.json in it"
             ) from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{self.config_file} cannot be read: {error}") from None
+
+    def check_trusted(self) -> None:
+        """Refuses a folder that someone else could have put something into."""
+        try:
+            found = self.root.stat()
+        except FileNotFoundError:
+            return  # whoever reads from it says what is missing
+        if found.st_uid != os.geteuid():
+            raise InputError(
+                f"run directory '{self.root}' belongs to user {found.st_uid}, not to you "
+                f"(user {os.geteuid()}); a run is continued by its owner only"
+            )
+        if found.st_mode & 0o022:
+            raise InputError(
+                f"run directory '{self.root}' can be written by others (mode "
+                f"{stat.S_IMODE(found.st_mode):o}); make sure of what is in it, then chmod 700"
+            )
+
+    def check_layout(self) -> None:
+        """Refuses a folder where something else lies under the name of a part of a run."""
+        folders = (self.checkpoints, self.replay, self.root / "logs", self.address_file.parent)
+        for path in folders:
+            if path.exists() and not path.is_dir():
+                raise InputError(f"'{path}' is not a folder; this is no run of this version")
+        for path in (self.metrics_file, self.status_file, self.address_file):
+            if path.exists() and not path.is_file():
+                raise InputError(f"'{path}' is not a file; this is no run of this version")
+
+    def lock(self) -> IO[bytes]:
+        """Makes this process the only one that runs the run, for as long as the file is open."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = (self.root / "lock").open("ab")
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            held.close()
+            raise InputError(
+                f"run directory '{self.root}' is in use by a run that is still alive"
+            ) from None
+        return held
+
+    def read_address(self) -> str | None:
+        """host:port of the Reverb server; None before anyone said so."""
+        try:
+            return self.address_file.read_text().strip()
+        except FileNotFoundError:
+            return None
 
     def publish_address(self, address: str) -> None:
         """Tells who listens where; for the owner's eyes, since the port has no lock."""
@@ -112,7 +175,8 @@ def write_atomically(path: pathlib.Path, text: str, *, mode: int = 0o644) -> Non
     os.replace(f.name, path)
 
 
-def _describe(config: config_lib.Config) -> dict[str, Any]:
+def describe(config: config_lib.Config) -> dict[str, Any]:
+    """A config, with the versions, hardware and commit its results come from."""
     return {
         "config": config_lib.to_json(config),
         "versions": {"python": platform.python_version()} | _versions(),

@@ -3,22 +3,30 @@
 The learner's loop is the driver: whenever it asks for a batch, the actors play until the
 sample-to-insert ratio allows one. Actors, windows, update, evaluation, checkpoints and metrics are
 those of a distributed run; only the transport is gone, and with it every thread.
+
+A checkpoint holds everything that decides what comes next (learner, replay, games, generators and
+the parameters the actors hold), so a run that is stopped or killed and resumed ends with the very
+parameters of one that was not.
 """
 
-import functools
+import dataclasses
 import signal
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from actors.evaluate import play_episodes
 from actors.loop import ActingParams, Actor, ActorEdges
+from actors.recorded_environment import RecordedBatch
+from actors.rng_state import pack_rng, unpack_rng
 from launch import components
-from launch.config import Config
+from launch.config import Config, leaf_values
 from launch.errors import ExitCode, InputError
-from launch.learner_state import periods_of, restore, save
+from launch.learner_state import Parts, join_parts, periods_of, restore, save, split_parts
 from launch.monitor.terminal import PlainView
 from launch.monitor.view import RunView
 from launch.run_dir import RunDir
@@ -27,6 +35,7 @@ from launch.serial_replay import SerialReplay
 from learner.checkpoint import Checkpointer
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.networks import acting_params
+from learner.step_counter import StepCounter
 from learner.update import LearnerState
 from report.metrics_file import MetricsFile
 
@@ -49,9 +58,7 @@ class SerialSystem:
         self._config = config
         self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
         fresh, self._update = components.make_learner(config)
-        self._state, self._steps = restore(self._checkpointer, fresh)
-        # Replay is not stored: a resumed run counts its inserts from zero and warms up again.
-        self._steps.last_inserts = 0
+        self._state, self._steps, beside = restore(self._checkpointer, fresh)
         self._replay = SerialReplay(
             n_step=config.learner.n_step,
             capacity_steps=config.replay.replay_capacity_steps,
@@ -61,9 +68,16 @@ class SerialSystem:
         self._acting: ActingParams | None = None
         network = components.network_of(config)
         self._greedy = components.make_greedy(network)
+        self._unflatten = components.make_unflatten(network)
+        self._environments = [self._make_games(index) for index in range(config.actor.actors)]
         self._actors = [self._make_actor(index) for index in range(config.actor.actors)]
         self._evaluation = _Evaluation(config, self._greedy)
         self.stop_requested = False
+        if beside:
+            self._restore(split_parts(beside))
+        else:
+            # New, or last trained by processes: replay is empty, and warms up.
+            self._steps.last_inserts = 0
 
     def request_stop(self) -> None:
         """Ends the run after the update under way."""
@@ -71,6 +85,12 @@ class SerialSystem:
 
     def run(self) -> LearnerState:
         """Trains to the end; returns the final state."""
+        if self._acting is None:
+            self._publish(self._state, self._steps.total, False)
+        elif (
+            self._acting.frames >= self._config.total_steps * self._config.environment.action_repeat
+        ):
+            return self._state  # the run was over when it was stored
         edges = Edges(
             next_batch=self._next_batch,
             read_counts=lambda: ReplayCounts(
@@ -78,7 +98,7 @@ class SerialSystem:
             ),
             publish=self._publish,
             report=self._report,
-            save=functools.partial(save, self._checkpointer),
+            save=self._save,
             update_priorities=None,
             should_stop=lambda: self.stop_requested,
         )
@@ -87,18 +107,52 @@ class SerialSystem:
             update=self._update,
             steps=self._steps,
             edges=edges,
-            periods=periods_of(self._config),
+            periods=dataclasses.replace(periods_of(self._config), publish_between=False),
+        )
+
+    def _save(self, state: LearnerState, steps: StepCounter) -> int:
+        assert self._acting is not None  # published before the first batch
+        parts = {
+            "replay": self._replay.state(),
+            "evaluation": self._evaluation.state(),
+            "acting": {
+                "values": np.asarray(ravel_pytree(self._acting.params)[0]),
+                "version": np.array(self._acting.version),
+                "frames": np.array(self._acting.frames),
+            },
+        }
+        for index, actor in enumerate(self._actors):
+            parts[f"actor-{index}"] = actor.state()
+            parts[f"games-{index}"] = self._environments[index].state()
+        return save(self._checkpointer, state, steps, join_parts(parts))
+
+    def _restore(self, parts: Parts) -> None:
+        _check_sizes(parts, self._config)
+        self._replay.restore(parts["replay"])
+        self._evaluation.restore(parts["evaluation"])
+        acting = parts["acting"]
+        self._acting = ActingParams(
+            self._unflatten(acting["values"]),
+            int(acting["version"]),
+            int(acting["frames"]),
+            age_seconds=0.0,
+        )
+        for index, actor in enumerate(self._actors):
+            stacks = self._environments[index].restore(parts[f"games-{index}"])
+            assert stacks is not None  # an actor starts its games when it is made
+            actor.restore(parts[f"actor-{index}"], stacks)
+
+    def _make_games(self, index: int) -> RecordedBatch:
+        seeds = components.seed_for(self._config, "actor", index)
+        return components.make_recorded_environment(
+            self._config,
+            num_envs=self._config.actor.envs_per_actor,
+            seed=components.environment_seed(seeds),
+            training=True,
         )
 
     def _make_actor(self, index: int) -> Actor:
         config = self._config
-        seeds = components.seed_for(config, "actor", index)
-        environment = components.make_environment(
-            config,
-            num_envs=config.actor.envs_per_actor,
-            seed=components.environment_seed(seeds),
-            training=True,
-        )
         edges = ActorEdges(
             get_params=self._get_params,
             greedy_actions=self._greedy,
@@ -107,14 +161,8 @@ class SerialSystem:
             report=lambda row: self._log({"role": f"actor/{index}", **row}),
             should_stop=lambda: self.stop_requested,
         )
-        return Actor(
-            environment,
-            edges,
-            epsilon_fn=components.make_epsilon(config, index),
-            n_step=config.learner.n_step,
-            gamma=config.learner.gamma,
-            rng=np.random.default_rng(seeds),
-        )
+        seeds = components.seed_for(config, "actor", index)
+        return components.make_actor(config, index, self._environments[index], edges, seeds)
 
     def _get_params(self) -> ActingParams:
         assert self._acting is not None  # the learner publishes before it asks for a batch
@@ -122,19 +170,19 @@ class SerialSystem:
 
     def _next_batch(self, timeout_seconds: float) -> Batch | None:
         del timeout_seconds  # nobody else could bring one
-        batch_size = self._config.learner.batch_size
+        items = self._config.sampled_items
         while not self._batch_is_due():
             if self.stop_requested:
                 return None
             for actor in self._actors:
                 actor.step()
-        transition = jax.device_put(self._replay.sample(batch_size))
-        return Batch(transition, np.ones(batch_size, np.float32), np.zeros(batch_size, np.uint64))
+        transition = jax.device_put(self._replay.sample(items))
+        return Batch(transition, np.ones(items, np.float32), np.zeros(items, np.uint64))
 
     def _batch_is_due(self) -> bool:
         learned_from = self._replay.inserts - self._config.replay.warmup_steps
         allowed = learned_from * self._config.replay.samples_per_insert
-        return self._replay.samples + self._config.learner.batch_size <= allowed
+        return self._replay.samples + self._config.sampled_items <= allowed
 
     def _publish(self, state: LearnerState, steps: int, finished: bool) -> None:
         frames = steps * self._config.environment.action_repeat
@@ -151,6 +199,22 @@ class SerialSystem:
         self._log({"role": "replay", "frames": frames, "size": self._replay.size})
 
 
+def _check_sizes(parts: Parts, config: Config) -> None:
+    """What may change when processes resume may not here: each game goes on where it was."""
+    stored = {
+        "actors": sum(part.startswith("actor-") for part in parts),
+        "envs_per_actor": len(parts["games-0"]["restarts"]),
+        "eval_episodes": len(parts["evaluation"]["restarts"]),
+    }
+    for name, before in stored.items():
+        now = leaf_values(config)[name]
+        if now != before:
+            raise InputError(
+                f"cannot resume --serial with {name}={now}: the run was stored with "
+                f"{name}={before}; drop the flag, or start a new run"
+            )
+
+
 class _Evaluation:
     """The evaluator's schedule, without a process of its own."""
 
@@ -159,7 +223,7 @@ class _Evaluation:
         self._config = config
         self._greedy = greedy
         self._rng = np.random.default_rng(seeds)
-        self._environment = components.make_environment(
+        self._environment = components.make_recorded_environment(
             config,
             num_envs=config.evaluator.eval_episodes,
             seed=components.environment_seed(seeds),
@@ -182,6 +246,22 @@ class _Evaluation:
         )
         assert scores is not None  # nothing stops it
         return evaluation_row(self._config, frames, scores)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """When it is due next, and with which starts; it is never stored amid an evaluation."""
+        return {
+            "rng": pack_rng(self._rng),
+            "due_frames": np.array(self._due_frames),
+            "restarts": self._environment.state()["restarts"],
+        }
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Goes on from a `state`."""
+        unpack_rng(self._rng, state["rng"])
+        self._due_frames = int(state["due_frames"])
+        restarts = state["restarts"]
+        no_actions = {"lengths": np.zeros_like(restarts), "actions": np.zeros(0, np.uint8)}
+        self._environment.restore({"restarts": restarts, **no_actions})
 
 
 class _Log:

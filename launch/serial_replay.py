@@ -1,15 +1,20 @@
 """Replay for serial runs: in this process, and with a seed.
 
 Reverb's selectors cannot be seeded, so a run that must be reproducible keeps its items here. Rows,
-items and batches mean what they mean in Reverb; frames are held once, by reference.
+items and batches mean what they mean in Reverb; frames are held once, by reference. Its state is
+plain arrays: every row once, items and streams as row numbers, frames compressed.
 """
 
+import zlib
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.environment import STACK_SIZE
+from actors.environment import FRAME_SHAPE, STACK_SIZE
 from actors.n_step import Increment, Item, Row
+from actors.rng_state import pack_rng, unpack_rng
 from learner.transitions import Transition
 
 
@@ -19,6 +24,11 @@ class _Stored(NamedTuple):
     stack_tm1: list[Row]
     stack_t: list[Row]
     window: list[Row]
+
+
+# Frames are mostly flat colour: the fastest level is nearly as small as the others.
+_COMPRESSION = 1
+_COLUMNS = {"action": int, "reward": float, "discount": float, "epsilon": float, "greedy": int}
 
 
 class SerialReplay:
@@ -55,6 +65,39 @@ class SerialReplay:
         columns = zip(*(_transition(self._items[i]) for i in chosen), strict=True)
         return Transition(*(np.stack(column) for column in columns))
 
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything in it, as arrays."""
+        numbers = _RowNumbers()
+        items = [[numbers.of(rows) for rows in item] for item in self._items]
+        streams = [numbers.of(rows) for rows in self._streams.values()]
+        return {
+            "rng": pack_rng(self._rng),
+            "counts": np.array([self.inserts, self.samples]),
+            # One line per item: both stacks and the window, end to end.
+            "items": np.array([[*chain.from_iterable(item)] for item in items], np.int32),
+            "stream_keys": np.array(list(self._streams), np.int32).reshape(-1, 2),
+            "stream_lengths": np.array([len(rows) for rows in streams], np.int64),
+            "stream_rows": np.array([*chain.from_iterable(streams)], np.int32),
+            **_pack_rows(numbers.rows),
+        }
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Takes over a `state`."""
+        unpack_rng(self._rng, state["rng"])
+        self.inserts, self.samples = state["counts"].tolist()
+        rows = _unpack_rows(state)
+        self._items = []
+        for numbers in state["items"].tolist():
+            line = [rows[number] for number in numbers]
+            stacks, window = line[: 2 * STACK_SIZE], line[2 * STACK_SIZE :]
+            self._items.append(_Stored(stacks[:STACK_SIZE], stacks[STACK_SIZE:], window))
+        ends = np.cumsum(state["stream_lengths"])[:-1]
+        parts = np.split(state["stream_rows"], ends) if len(state["stream_keys"]) else []
+        self._streams = {
+            (actor, game): [rows[number] for number in part.tolist()]
+            for (actor, game), part in zip(state["stream_keys"].tolist(), parts, strict=True)
+        }
+
     def _insert(self, rows: list[Row], item: Item) -> None:
         source, bootstrap = item
         stored = _Stored(
@@ -67,6 +110,37 @@ class SerialReplay:
         else:
             self._items[self.inserts % self._capacity_steps] = stored
         self.inserts += 1
+
+
+class _RowNumbers:
+    """Numbers rows in the order they are first asked for."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._numbers: dict[int, int] = {}  # by identity: items share rows
+
+    def of(self, rows: Iterable[Row]) -> list[int]:
+        return [self._number(row) for row in rows]
+
+    def _number(self, row: Row) -> int:
+        number = self._numbers.setdefault(id(row), len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
+        return number
+
+
+def _pack_rows(rows: list[Row]) -> dict[str, np.ndarray]:
+    packer = zlib.compressobj(_COMPRESSION)
+    frames = b"".join([packer.compress(row.frame.tobytes()) for row in rows] + [packer.flush()])
+    columns = {name: np.array([getattr(row, name) for row in rows]) for name in _COLUMNS}
+    return {"frames": np.frombuffer(frames, np.uint8), **columns}
+
+
+def _unpack_rows(state: Mapping[str, np.ndarray]) -> list[Row]:
+    data = zlib.decompress(state["frames"].tobytes())
+    frames = np.frombuffer(data, np.uint8).reshape(-1, *FRAME_SHAPE)
+    columns = (map(kind, state[name].tolist()) for name, kind in _COLUMNS.items())
+    return list(map(Row, frames, *columns))
 
 
 def _transition(stored: _Stored) -> Transition:

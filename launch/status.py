@@ -3,17 +3,23 @@
 import dataclasses
 import json
 import os
-import socket
+import pathlib
+import sys
 import time
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from launch.engine import EngineRecord, load_engine
 from launch.errors import ExitCode, InputError
+from launch.host_name import this_host
 from launch.monitor.terminal import format_line
 from launch.monitor.view import RunView, Snapshot
 from launch.run_dir import RunDir
+from launch.slurm import commands
+from launch.slurm import control as slurm_control
+from launch.slurm.submit import jobs_of
 from report.metrics_file import read_rows
 
 _SILENT_SECONDS = 60.0
@@ -29,23 +35,46 @@ class RunStatus:
     host: str
     pid: int
     nodes: list[dict[str, Any]]
+    problem: str | None  # why the host could not join
 
 
 def read_status(run_dir: RunDir) -> RunStatus | None:
-    """None if the run was never started."""
+    """What the run's supervisor wrote, the learner host's; None if the run was never started."""
+    return _read_supervisor(run_dir.status_file)
+
+
+def read_actor_hosts(run_dir: RunDir, record: EngineRecord | None) -> list[RunStatus]:
+    """What the supervisors of the actor hosts wrote; those that never came up are left out."""
+    indices = range(0 if record is None else record.hosts.actor_hosts)
+    found = [_read_supervisor(run_dir.host_file(index)) for index in indices]
+    return [status for status in found if status is not None]
+
+
+def _read_supervisor(status_file: pathlib.Path) -> RunStatus | None:
     try:
-        stored = json.loads(run_dir.status_file.read_text())
+        stored = json.loads(status_file.read_text())
+        alive = stored["state"] in ("running", "stopping") and _supervisor_alive(stored)
+        ended = stored["state"] not in ("running", "stopping")
+        return RunStatus(
+            alive=alive,
+            state=stored["state"] if alive or ended else "dead",
+            host=stored["host"],
+            pid=stored["pid"],
+            nodes=stored["nodes"],
+            problem=stored.get("problem"),
+        )
     except FileNotFoundError:
         return None
-    alive = stored["state"] in ("running", "stopping") and _supervisor_alive(stored)
-    state = stored["state"] if alive or stored["state"] not in ("running", "stopping") else "dead"
-    return RunStatus(alive, state, stored["host"], stored["pid"], stored["nodes"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{status_file} cannot be read: {error!r}") from None
 
 
 def status(run_dir: RunDir, *, as_json: bool) -> ExitCode:
     """Prints the state of a run and of each of its nodes."""
     config = run_dir.load_config()
-    current = read_status(run_dir)
+    current, record = read_status(run_dir), load_engine(run_dir)
+    hosts = ([] if current is None else [current]) + read_actor_hosts(run_dir, record)
+    jobs = _read_jobs(record)
     view = RunView(
         total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
     )
@@ -53,15 +82,18 @@ def status(run_dir: RunDir, *, as_json: bool) -> ExitCode:
         view.add(list(read_rows(run_dir.metrics_file, tail_bytes=_TAIL_BYTES)))
     snapshot = view.snapshot()
     if as_json:
-        print(json.dumps(_as_json(run_dir, current, snapshot)))
+        print(json.dumps(_as_json(run_dir, hosts, jobs, snapshot)))
     else:
-        _print(run_dir, current, snapshot)
+        _print(run_dir, hosts, jobs, snapshot)
     return ExitCode.DONE
 
 
 def stop(run_dir: RunDir, *, timeout_seconds: float) -> ExitCode:
     """Asks the run to drain, checkpoint and stop; returns when it has."""
     run_dir.load_config()
+    record = load_engine(run_dir)
+    if record is not None and record.engine == "slurm":
+        return slurm_control.stop(run_dir, record, timeout_seconds=timeout_seconds)
     current = read_status(run_dir)
     if current is None or not current.alive:
         raise InputError(f"'{run_dir.root}' is not running; nothing to stop")
@@ -79,8 +111,20 @@ def stop(run_dir: RunDir, *, timeout_seconds: float) -> ExitCode:
     return ExitCode.DONE
 
 
+def _read_jobs(record: EngineRecord | None) -> list[commands.Job] | None:
+    """The run's jobs in the queue; None where there is no queue, or none to be asked."""
+    if record is None or record.engine != "slurm":
+        return None
+    try:
+        return jobs_of(record)
+    except InputError as error:
+        # The files of the run still tell the rest.
+        print(f"jobs unknown: {error}", file=sys.stderr)
+        return None
+
+
 def _supervisor_alive(stored: dict[str, Any]) -> bool:
-    if stored["host"] != socket.gethostname():
+    if stored["host"] != this_host():
         # Another machine's process: all we can see is whether it still writes.
         return time.time() - stored["updated"] < _SILENT_SECONDS
     try:
@@ -93,28 +137,76 @@ def _supervisor_alive(stored: dict[str, Any]) -> bool:
     return time.time() - stored["updated"] < _SILENT_SECONDS
 
 
-def _as_json(run_dir: RunDir, current: RunStatus | None, snapshot: Snapshot) -> dict[str, Any]:
+def _as_json(
+    run_dir: RunDir,
+    hosts: list[RunStatus],
+    jobs: list[commands.Job] | None,
+    snapshot: Snapshot,
+) -> dict[str, Any]:
     evaluation = snapshot.evaluation
     return {
         "run": str(run_dir.root),
-        "state": "not started" if current is None else current.state,
-        "nodes": [] if current is None else current.nodes,
+        "state": _state(hosts),
+        "jobs": None if jobs is None else [job._asdict() for job in jobs],
+        "hosts": [
+            {"host": host.host, "state": host.state, "problem": host.problem} for host in hosts
+        ],
+        "nodes": [node for host in hosts for node in host.nodes],
         "frames": snapshot.frames,
         "total_frames": snapshot.total_frames,
         "frames_per_second": snapshot.frames_per_second,
         "updates": snapshot.updates,
         "updates_per_second": snapshot.updates_per_second,
+        "params_age_seconds": _params_age(snapshot),
         "evaluation": None if evaluation is None else evaluation._asdict(),
     }
 
 
-def _print(run_dir: RunDir, current: RunStatus | None, snapshot: Snapshot) -> None:
+def _print(
+    run_dir: RunDir,
+    hosts: list[RunStatus],
+    jobs: list[commands.Job] | None,
+    snapshot: Snapshot,
+) -> None:
     console = Console()
-    console.print(f"{run_dir.root}: {'not started' if current is None else current.state}")
-    if current is not None:
+    console.print(f"{run_dir.root}: {_state(hosts)}")
+    if jobs is not None:
+        _print_jobs(console, jobs)
+    for host in hosts:
+        if host.problem is not None:
+            console.print(f"host {host.host} {host.state}: {host.problem}", soft_wrap=True)
+    if any(host.nodes for host in hosts):
         table = Table("role", "index", "host", "pid", "state", "restarts", box=None)
-        for node in current.nodes:
-            cells = (node[key] for key in ("role", "index", "host", "pid", "state", "restarts"))
-            table.add_row(*("-" if cell is None else str(cell) for cell in cells))
+        for host in hosts:
+            for node in host.nodes:
+                # Of a host that fell silent nobody knows what its nodes do.
+                state = node["state"] if host.state != "dead" else "lost"
+                cells = (*(node[key] for key in ("role", "index", "host", "pid")), state)
+                shown = ("-" if cell is None else str(cell) for cell in (*cells, node["restarts"]))
+                table.add_row(*shown)
         console.print(table)
-    console.print(format_line(snapshot), soft_wrap=True)
+    age = _params_age(snapshot)
+    parameters = "" if age is None else f" | parameters {age:.1f} s old"
+    console.print(f"{format_line(snapshot)}{parameters}", soft_wrap=True)
+
+
+def _print_jobs(console: Console, jobs: list[commands.Job]) -> None:
+    if not jobs:
+        console.print("no jobs in the queue")
+        return
+    table = Table("job", "name", "state", "host", "reason", box=None)
+    for job in jobs:
+        reason = "-" if job.reason == "None" else job.reason
+        table.add_row(job.job_id, job.name, job.state.lower(), job.host or "-", reason)
+    console.print(table)
+
+
+def _state(hosts: list[RunStatus]) -> str:
+    """That of the learner's host, which is first, or the only one."""
+    return hosts[0].state if hosts else "not started"
+
+
+def _params_age(snapshot: Snapshot) -> float | None:
+    """Age of the oldest parameters any actor plays with."""
+    ages = (actor.params_age_seconds for actor in snapshot.actors)
+    return max((age for age in ages if age is not None), default=None)

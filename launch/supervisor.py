@@ -12,12 +12,12 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
+from launch.host_name import this_host
 from launch.layout import NodeName
 from launch.run_dir import write_atomically
 
@@ -27,6 +27,7 @@ _MAX_QUICK_FAILURES = 5
 _MAX_BACKOFF_SECONDS = 30.0
 _STATUS_SECONDS = 2.0
 _KILL_SECONDS = 10.0  # for the kernel to reap what got SIGKILL
+_SUSPENDED_SECONDS = 10.0
 
 
 class State(enum.Enum):
@@ -80,6 +81,7 @@ class _Node:
         self._started_at = 0.0
         self._start_after = 0.0
         self._quick_failures = 0
+        self._suspended_since: float | None = None
         self.exit_code: int | None = None
 
     @property
@@ -112,10 +114,23 @@ class _Node:
             self.state = State.STOPPING
             self.signal(signal.SIGTERM)
 
+    def suspended_too_long(self, now: float) -> bool:
+        """Whether a signal has kept it from running for so long that it counts as dead.
+
+        It would hold up everyone who waits for it, and nobody else sees that it does not run. A
+        debugger's stop is another state, and left alone.
+        """
+        if self.pid is None or not _is_suspended(self.pid):
+            self._suspended_since = None
+        elif self._suspended_since is None:
+            self._suspended_since = now
+        return (
+            self._suspended_since is not None and now - self._suspended_since > _SUSPENDED_SECONDS
+        )
+
     def _start(self, now: float) -> None:
         self.restarts += 1
-        self.spec.log_file.parent.mkdir(parents=True, exist_ok=True)
-        self._log = self.spec.log_file.open("ab")
+        self._log = _open_log(self.spec.log_file)
         self._process = subprocess.Popen(
             self.spec.command,
             env={**self.spec.environment, self._restart_variable: str(self.restarts)},
@@ -124,7 +139,7 @@ class _Node:
             stderr=subprocess.STDOUT,
             # Its own session: Ctrl-C reaches the supervisor alone, which stops nodes in order.
             start_new_session=True,
-            preexec_fn=_die_with_parent(os.getpid()),
+            preexec_fn=die_with_parent(os.getpid()),
         )
         self._started_at, self.state = now, State.RUNNING
 
@@ -234,6 +249,9 @@ class Supervisor:
     def _tick(self) -> None:
         now = time.monotonic()
         for node in self._nodes:
+            if node.suspended_too_long(now):
+                self._on_event(f"{node.label} was suspended for {_SUSPENDED_SECONDS:.0f} s: killed")
+                node.signal(signal.SIGKILL)
             before = node.state, node.restarts
             node.tick(now, may_start=self._run_state == "running")
             if (node.state, node.restarts) != before:
@@ -250,13 +268,18 @@ class Supervisor:
             self._on_event(
                 f"{node.label} ended with code {node.exit_code}; see {node.spec.log_file}"
             )
+        elif node.state is State.STOPPED and (node.exit_code or 0) > 0:
+            self._on_event(
+                f"{node.label} failed while it stopped (code {node.exit_code}); "
+                f"see {node.spec.log_file}"
+            )
 
     def _write_status(self, *, force: bool) -> None:
         now = time.monotonic()
         if not force and now - self._status_at < _STATUS_SECONDS:
             return
         self._status_at = now
-        host = socket.gethostname()
+        host = this_host()
         status = {
             "state": self._run_state,
             "host": host,
@@ -287,13 +310,33 @@ class Supervisor:
 
 
 def _failure(node: _Node) -> str:
-    lines = node.spec.log_file.read_text(errors="replace").strip().splitlines()
+    try:
+        lines = node.spec.log_file.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
     last = lines[-1] if lines else "no output"
     failed = f"{node.label} failed {_MAX_QUICK_FAILURES} times in a row"
     return f"{failed}: {last} (see {node.spec.log_file})"
 
 
-def _die_with_parent(parent: int) -> Callable[[], None]:
+def _open_log(path: pathlib.Path) -> IO[bytes]:
+    """The log, or nothing in its place: a full disk must not keep a node from starting."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("ab")
+    except OSError:
+        return open(os.devnull, "ab")
+
+
+def _is_suspended(pid: int) -> bool:
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "T"
+
+
+def die_with_parent(parent: int) -> Callable[[], None]:
     """Runs in the child between fork and exec: the kernel kills it when its parent is gone."""
     libc = ctypes.CDLL(None, use_errno=True)
     pr_set_pdeathsig = 1

@@ -1,57 +1,26 @@
 """`vantage train`: checks the input, makes the run directory, supervises the nodes of the run."""
 
 import dataclasses
-import os
 import pathlib
-import signal
 import sys
 import time
-from collections.abc import Callable
+from typing import IO
 
 import portpicker
 
 from launch import checks
 from launch import config as config_lib
 from launch.config import Config
+from launch.engine import EngineName
 from launch.errors import ExitCode, InputError
-from launch.layout import RESTART_VARIABLE, NodeName, node_names
-from launch.monitor.follow import MetricsFollower
-from launch.monitor.terminal import View, make_view
-from launch.monitor.view import RunView
+from launch.host_nodes import StopSignals, note, supervise_nodes
+from launch.layout import node_names
 from launch.run_dir import RunDir
-from launch.supervisor import NodeSpec, Outcome, StopStep, Supervisor
+from launch.supervisor import Outcome
+from report.operational_fields import OPERATIONAL_FIELDS
 
-# Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
-_STOP_STEPS = (
-    StopStep(frozenset({"actor", "evaluator"}), 20.0),
-    StopStep(frozenset({"learner"}), 60.0),
-    StopStep(frozenset({"monitor"}), 20.0),
-    StopStep(frozenset({"replay"}), 120.0),
-)
-# The evaluator ends by itself, once it has scored the final parameters.
-_FINISH_STEPS = (
-    StopStep(frozenset({"actor"}), 20.0),
-    StopStep(frozenset({"evaluator"}), 1800.0, ask=False),
-    *_STOP_STEPS[2:],
-)
-
-_FREE_TO_CHANGE_ON_RESUME = frozenset(
-    {
-        "frames",
-        "actors",
-        "envs_per_actor",
-        "stale_params_seconds",
-        "port",
-        "report_seconds",
-        "checkpoint_seconds",
-        "replay_checkpoint_seconds",
-        "keep_checkpoints",
-        "publish_period_updates",
-        "eval_period_frames",
-        "eval_episodes",
-        "eval_epsilon",
-    }
-)
+# How it is scored may change too: nothing that was learned depends on it.
+FREE_TO_CHANGE_ON_RESUME = OPERATIONAL_FIELDS | {"eval_episodes", "eval_epsilon"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,48 +33,85 @@ class TrainRequest:
     """Continue the run in --run-dir from its checkpoints."""
     serial: bool = False
     """Everything in one process, deterministic for a seed: for debugging."""
+    isolate: bool = False
+    """Run in a network namespace of its own: nothing outside can reach the run's port."""
+    engine: EngineName = "local"
+    """Who starts the processes: this machine, Slurm, or you on each of your `hosts`."""
+    dry_run: bool = False
+    """Print what --engine slurm or hosts would start, and start nothing."""
 
 
 def train(config: Config, request: TrainRequest) -> ExitCode:
-    """Runs a training run to its end."""
+    """Runs a training run to its end, on this machine."""
+    if request.dry_run:
+        raise InputError("--dry-run shows what --engine slurm or hosts would start; add --engine")
     checks.check_config(config)
-    run_dir = _prepare(config, request)
-    if request.serial:
-        from launch.serial import train_serially  # JAX is not needed to supervise
+    checks.check_memory(config)
+    if config.replay.port:
+        checks.check_port(config.replay.port)
+    run_dir = checked_run_dir(config, request)
+    with taken(run_dir, config):
+        run_dir.engine_file.unlink(missing_ok=True)
+        if request.serial:
+            from launch.serial import train_serially  # JAX is not needed to supervise
 
-        return train_serially(config, run_dir)
-    return _train_in_processes(config, run_dir)
+            return train_serially(config, run_dir)
+        return _train_in_processes(config, run_dir)
 
 
 def config_to_resume(run_dir: pathlib.Path | None) -> Config:
     """The stored config, from which a resumed run's flags start."""
     if run_dir is None:
         raise InputError("--resume needs --run-dir: which run is to be continued?")
-    return RunDir(run_dir).load_config()
+    run = RunDir(run_dir)
+    run.check_trusted()
+    run.check_layout()
+    return run.load_config()
 
 
-def _prepare(config: Config, request: TrainRequest) -> RunDir:
+def run_dir_of(config: Config, request: TrainRequest) -> RunDir:
+    """The run directory asked for, or a new one."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return RunDir(request.run_dir or config_lib.default_run_dir(config, stamp))
+
+
+def checked_run_dir(config: Config, request: TrainRequest) -> RunDir:
+    """The run directory: one that can be made, or continued with this config."""
     if request.resume:
         stored = config_to_resume(request.run_dir)
         for name, before, now in config_lib.fields_that_differ(stored, config):
-            if name not in _FREE_TO_CHANGE_ON_RESUME:
+            if name not in FREE_TO_CHANGE_ON_RESUME:
                 raise InputError(
                     f"cannot resume with {name}={now}: the run was started with {name}={before}; "
                     "drop the flag, or start a new run"
                 )
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    run_dir = RunDir(request.run_dir or config_lib.default_run_dir(config, stamp))
+    run_dir = run_dir_of(config, request)
     if not request.resume:
         checks.check_new_run_dir(run_dir.root)
     elif _is_running(run_dir):
         raise InputError(f"run directory '{run_dir.root}' is in use by a run that is still alive")
-    if config.replay.port:
-        checks.check_port(config.replay.port)
+    else:
+        _check_checkpoints(run_dir)
+    return run_dir
+
+
+def taken(run_dir: RunDir, config: Config) -> IO[bytes]:
+    """Writes the config into the folder, which is ours alone while the result is open."""
     try:
+        held = run_dir.lock()
         run_dir.create(config)
     except OSError as error:
         raise InputError(f"cannot write run directory '{run_dir.root}': {error.strerror}") from None
-    return run_dir
+    return held
+
+
+def _check_checkpoints(run_dir: RunDir) -> None:
+    from learner.checkpoint import Checkpointer, CheckpointError  # JAX, and only to resume
+
+    try:
+        Checkpointer(run_dir.checkpoints).check_format()
+    except CheckpointError as error:
+        raise InputError(str(error)) from None
 
 
 def _is_running(run_dir: RunDir) -> bool:
@@ -119,40 +125,21 @@ def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
     port = config.replay.port or portpicker.pick_unused_port()
     run_dir.publish_address(f"localhost:{port}")
     run_dir.stop_file.unlink(missing_ok=True)
-    view = make_view()
     _introduce(config, run_dir, port)
-    stop = _StopSignals()
-    supervisor = Supervisor(
-        [_node_spec(run_dir, name) for name in node_names(config)],
-        finishing_role="learner",
-        stop_steps=_STOP_STEPS,
-        finish_steps=_FINISH_STEPS,
-        restart_variable=RESTART_VARIABLE,
-        status_file=run_dir.status_file,
-        stop_requested=lambda: stop.requested or run_dir.stop_file.exists(),
-        on_tick=_make_display(config, run_dir, view),
-        on_event=_note,
+    stop = StopSignals()
+    outcome = supervise_nodes(
+        config, run_dir, node_names(config), status_file=run_dir.status_file, stop=stop
     )
-    stop.install(supervisor.kill)
-    try:
-        outcome = supervisor.run()
-    finally:
-        view.close()
     return _conclude(outcome, run_dir, interrupted=stop.requested)
 
 
 def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
     estimate = checks.replay_bytes_estimate(config) / 2**30
-    _note(
+    note(
         f"{config.learner.algorithm} on {config.environment.game}: {config.frames:,} frames, "
         f"{config.actor.actors} actors x {config.actor.envs_per_actor} games, seed {config.seed}"
     )
-    _note(f"run directory {run_dir.root}, Reverb on port {port}, replay up to {estimate:.1f} GiB")
-
-
-def _note(message: str) -> None:
-    """A line for the user; a live view lets it scroll by above itself."""
-    print(message, flush=True)
+    note(f"run directory {run_dir.root}, Reverb on port {port}, replay up to {estimate:.1f} GiB")
 
 
 def _conclude(outcome: Outcome, run_dir: RunDir, *, interrupted: bool) -> ExitCode:
@@ -165,75 +152,3 @@ def _conclude(outcome: Outcome, run_dir: RunDir, *, interrupted: bool) -> ExitCo
         return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
     print(f"finished; see {run_dir.root}")
     return ExitCode.DONE
-
-
-def _make_display(config: Config, run_dir: RunDir, view: View) -> Callable[[], None]:
-    follower = MetricsFollower(run_dir.metrics_file)
-    state = RunView(
-        total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
-    )
-
-    said: set[str] = set()
-
-    def display() -> None:
-        try:
-            state.add(follower.poll())
-        except (OSError, ValueError) as error:
-            # A picture is not worth a run: say once what is wrong with the file.
-            if str(error) not in said:
-                _note(f"cannot show progress: {error}")
-            said.add(str(error))
-        view.update(state.snapshot())
-
-    return display
-
-
-def _node_spec(run_dir: RunDir, name: NodeName) -> NodeSpec:
-    return NodeSpec(
-        name=name,
-        command=[
-            sys.executable,
-            "-m",
-            "launch.node_entry",
-            str(run_dir.root.resolve()),
-            name.role,
-            str(name.index),
-        ],
-        environment=_node_environment(name.role),
-        log_file=run_dir.log_file(name.role, name.index),
-    )
-
-
-def _node_environment(role: str) -> dict[str, str]:
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
-    if role == "learner":
-        return environment
-    # The accelerator is the learner's alone, and so are all threads but one each.
-    one_thread = {
-        "OMP_NUM_THREADS": "1",
-        "TF_NUM_INTRAOP_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
-    cpu_only = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "XLA_FLAGS": flags}
-    return {**environment, **one_thread, **cpu_only}
-
-
-class _StopSignals:
-    """Ctrl-C or SIGTERM once: stop in order. Ctrl-C again: kill."""
-
-    def __init__(self) -> None:
-        self.requested = False
-
-    def install(self, kill: Callable[[], None]) -> None:
-        def handle(number: int, frame: object) -> None:
-            del number, frame
-            if self.requested:
-                _note("killing the run")
-                kill()
-            else:
-                _note("stopping: draining and writing checkpoints (Ctrl-C again to kill)")
-            self.requested = True
-
-        signal.signal(signal.SIGINT, handle)
-        signal.signal(signal.SIGTERM, handle)

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import launchpad as lp
-import numpy as np
 import reverb
 
-from actors.loop import ActingParams, Actor, ActorEdges, run_actor
+from actors.loop import ActingParams, ActorEdges, run_actor
 from actors.n_step import Increment
 from launch import components
 from launch.config import Config
@@ -42,32 +41,30 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
         should_stop=stop.is_set,
         timeout_seconds=config.actor.stale_params_seconds,
     ) as writer:
-
-        def write(stream: int, increment: Increment, ends: bool) -> None:
-            writer.write(stream, increment.rows, increment.items)
-            if ends:
-                writer.end_episode(stream)
-
         edges = ActorEdges(
             get_params=get_params,
             greedy_actions=components.make_greedy(network),
-            write=write,
+            write=make_write(writer),
             waited_seconds=lambda: writer.waited_seconds,
             report=report,
             should_stop=stop.is_set,
         )
-        actor = Actor(
-            environment,
-            edges,
-            epsilon_fn=components.make_epsilon(config, index),
-            n_step=config.learner.n_step,
-            gamma=config.learner.gamma,
-            rng=np.random.default_rng(seeds),
-        )
+        actor = components.make_actor(config, index, environment, edges, seeds)
         run_actor(actor, edges, report_seconds=config.report_seconds)
     puller.close()
     report.close()
     environment.close()
+
+
+def make_write(writer: ExperienceWriter) -> Callable[[int, Increment, bool], None]:
+    """What a stream adds, into its stream of the writer."""
+
+    def write(stream: int, increment: Increment, ends: bool) -> None:
+        writer.write(stream, increment.rows, increment.items)
+        if ends:
+            writer.end_episode(stream)
+
+    return write
 
 
 def make_get_params(

@@ -29,14 +29,8 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     stop = lp.stop_event()
     state, update = components.make_learner(config)
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints, keep=config.learner.keep_checkpoints)
-    state, steps = restore(checkpointer, state)
-    source = sampler.BatchSampler(
-        client.server_address,
-        n_step=config.learner.n_step,
-        batch_size=config.learner.batch_size,
-        in_flight_batches=checks.IN_FLIGHT_BATCHES,
-        prioritization=prioritization_of(config),
-    )
+    state, steps, _ = restore(checkpointer, state)
+    source = make_sampler(config, client.server_address)
     publisher = ParamsPublisher(client)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
     priorities = sampler.PriorityUpdater(client) if config.replay.prioritized else None
@@ -51,9 +45,14 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
 
     def report_row(row: dict[str, Any]) -> None:
         frames = row.pop("steps") * config.environment.action_repeat
-        report({"frames": frames, "params_version": row["updates"], **row})
+        row |= {
+            "params_version": row["updates"],
+            "batches_ready": prefetcher.ready,
+            "rejected_items": source.rejected_items,
+        }
+        report({"frames": frames, **row})
 
-    with Prefetcher(lambda: _to_device(source())) as prefetcher:
+    with Prefetcher(lambda: to_device(source())) as prefetcher:
         edges = Edges(
             next_batch=prefetcher.get,
             read_counts=lambda: _counts(client),
@@ -72,7 +71,21 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     report.close()
 
 
-def _to_device(sampled: sampler.SampledBatch | None) -> Batch | None:
+def make_sampler(config: Config, server_address: str) -> sampler.BatchSampler:
+    """What draws the learner's batches."""
+    environment = config.environment
+    return sampler.BatchSampler(
+        server_address,
+        n_step=config.learner.n_step,
+        batch_size=config.sampled_items,
+        in_flight_batches=checks.IN_FLIGHT_BATCHES,
+        prioritization=prioritization_of(config),
+        num_actions=components.num_actions(environment.game, environment.full_action_set),
+    )
+
+
+def to_device(sampled: sampler.SampledBatch | None) -> Batch | None:
+    """A sampled batch, on its way to the device."""
     if sampled is None:
         return None
     transition, weights = jax.device_put((Transition(**sampled.columns), sampled.weights))

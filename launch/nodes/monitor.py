@@ -42,5 +42,7 @@ class _Drain:
             logging.warning("telemetry: %s", error)
             return []
         for row in rows:
-            self._frames = max(self._frames, row.setdefault("frames", self._frames))
+            frames = row.setdefault("frames", self._frames)
+            if isinstance(frames, int):  # the monitor itself drops rows with anything else
+                self._frames = max(self._frames, frames)
         return rows

@@ -1,6 +1,8 @@
 """The replay node: Launchpad's ReverbNode, serving our tables from the run directory."""
 
+import logging
 import pathlib
+import resource
 from typing import Any
 
 import launchpad as lp
@@ -10,15 +12,16 @@ from launch import checks, components
 from launch.config import Config
 from launch.run_dir import RunDir
 from reverb_server import server, tables, telemetry
+from reverb_server.rate_limit import RateLimit
 
 
-def replay_tables(config: Config) -> list[reverb.Table]:
+def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:
     """The tables of a run."""
     replay = config.replay
     return tables.make_tables(
         n_step=config.learner.n_step,
         capacity_steps=replay.replay_capacity_steps,
-        rate_limit=checks.replay_limit(config),
+        rate_limit=rate_limit,
         num_params=components.num_acting_values(components.network_of(config)),
         prioritization=prioritization_of(config),
     )
@@ -35,7 +38,9 @@ class ReplayNode(lp.ReverbNode):
     """A ReverbNode that checkpoints durably, also when it stops, and reports its size."""
 
     def __init__(self, config: Config, run_dir: pathlib.Path):
-        super().__init__(priority_tables_fn=lambda: replay_tables(config))
+        super().__init__(
+            priority_tables_fn=lambda: replay_tables(config, checks.replay_limit(config))
+        )
         self._config = config
         self._run_dir = RunDir(run_dir)
 
@@ -43,13 +48,16 @@ class ReplayNode(lp.ReverbNode):
         """Serves until the program stops."""
         address = self._address.resolve()
         stop = lp.stop_event()
+        # Every connection is an open file, and strangers may hold some.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         writer: list[telemetry.TelemetryWriter] = []
 
         def report(row: dict[str, Any]) -> None:
             # Made on first use: the server it writes to runs in this very process.
             if not writer:
                 writer.append(telemetry.TelemetryWriter(reverb.Client(address), "replay"))
-            print(row, flush=True)
+            logging.info("%s", row)
             writer[0](row)
 
         server.serve(

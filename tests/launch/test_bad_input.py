@@ -63,7 +63,7 @@ def test_a_bad_flag_is_refused_by_the_parser(capsys, tmp_path, monkeypatch, flag
 
 
 def test_an_unknown_command_lists_the_commands(capsys):
-    assert "train, tabular, status, stop, doctor" in refuse(capsys, "trian")
+    assert "choose from train, tabular, profile, status" in refuse(capsys, "trian")
 
 
 def test_no_command_prints_the_usage_and_fails(capsys):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from launch import cli
 from launch import config as config_lib
 from launch.config import PRESETS, Config
 
@@ -59,3 +60,10 @@ def test_differences_are_listed_by_leaf_name():
         ("gamma", 0.99, 0.9),
         ("seed", 1, 2),
     ]
+
+
+def test_switches_that_a_preset_turns_on_can_be_named_and_turned_off(capsys):
+    """A suite names its switches again when it resumes a run."""
+    for flag in ("--normalize", "--no-normalize", "--full-action-set"):
+        assert cli.run(["train", "--preset", "cpu", flag, "--frames", "1"]) == 2
+        assert "frames=1 is 0 agent steps" in capsys.readouterr().err

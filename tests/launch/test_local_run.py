@@ -161,6 +161,16 @@ def test_a_run_ends_by_itself_with_a_last_evaluation(tmp_path, start):
     assert learner["samples_per_insert"] == pytest.approx(8.0, rel=0.2)
 
 
+def test_replay_in_the_learners_process_trains_to_the_end_too(tmp_path, start):
+    run = start(tmp_path / "run", *TINY_FLAGS, "--colocate", "--updates-per-dispatch=2")
+    output, _ = run.process.communicate(timeout=WAIT_SECONDS)
+    assert run.process.returncode == 0, output + run.logs()
+    assert set(run.nodes()) == {"learner-0", "actor-0", "actor-1", "evaluator-0", "monitor-0"}
+    assert run.updates() % 2 == 0 and run.updates() > 0
+    assert run.rows("evaluator")[-1]["frames"] >= 6000
+    assert list(run.run_dir.replay.iterdir())
+
+
 def only_reverb_listens(run: Run, family: list[psutil.Process]) -> None:
     """The one listening port of the whole run is the one in its address file, held by replay."""
     listening = {

@@ -2,11 +2,14 @@
 
 import dataclasses
 
+import hypothesis
+import hypothesis.strategies as st
 import jax
 import numpy as np
 import pytest
 from tiny_run import tiny_config
 
+from launch.errors import InputError
 from launch.run_dir import RunDir
 from launch.serial import SerialSystem
 from report.metrics_file import read_rows
@@ -54,17 +57,77 @@ def test_the_same_seed_gives_the_same_parameters_and_another_seed_others(tmp_pat
         assert_same(first.params, other.params)
 
 
-def test_a_stopped_run_resumes_with_its_counters_and_optimizer(tmp_path):
-    config = tiny_config()
-    run_dir = RunDir(tmp_path)
+class Crash(Exception):
+    """Stands for a kill: nothing is saved after it."""
+
+
+def interrupt(system, after_writes, *, how):
+    """Stops or crashes a system after so many writes to its replay."""
+    write, writes = system._replay.write, 0
+
+    def counting(*args):
+        nonlocal writes
+        write(*args)
+        writes += 1
+        if writes == after_writes and how == "crash":
+            raise Crash
+        if writes == after_writes:
+            system.request_stop()
+
+    system._replay.write = counting
+
+
+def train_with_interruptions(config, folder, points):
+    run_dir = RunDir(folder)
     run_dir.create(config)
-    stopped, _ = train(config, tmp_path)
-    longer = dataclasses.replace(config, frames=3200)
-    resumed = SerialSystem(longer, run_dir)
-    assert_same(resumed._state, stopped)
-    assert resumed._steps.total == 400
-    final = resumed.run()
-    assert int(final.updates) > int(stopped.updates)
+    for after_writes, how in points:
+        system = SerialSystem(config, run_dir)
+        interrupt(system, after_writes, how=how)
+        try:
+            system.run()
+        except Crash:
+            continue
+    return SerialSystem(config, run_dir).run()
+
+
+@pytest.fixture(scope="module")
+def resumable(tmp_path_factory):
+    """A config with evaluations in mid-run, and the parameters it ends with undisturbed."""
+    config = tiny_config(checkpoint_seconds=0.3)  # so that a crash finds checkpoints of any age
+    config = dataclasses.replace(
+        config, evaluator=dataclasses.replace(config.evaluator, eval_period_frames=1000)
+    )
+    return config, train(config, tmp_path_factory.mktemp("undisturbed") / "run")[0]
+
+
+# A run makes about 420 writes: 400 steps, and the ends of episodes.
+POINTS = st.tuples(st.integers(1, 450), st.sampled_from(["stop", "crash"]))
+
+
+@hypothesis.settings(max_examples=5, deadline=None, derandomize=True)
+@hypothesis.given(points=st.lists(POINTS, min_size=1, max_size=2))
+@hypothesis.example(points=[(1, "stop"), (203, "stop")])
+def test_an_interrupted_run_ends_with_the_same_parameters(tmp_path_factory, resumable, points):
+    config, expected = resumable
+    folder = tmp_path_factory.mktemp("interrupted") / "run"
+    assert_same(train_with_interruptions(config, folder, points), expected)
+
+
+def test_a_finished_run_may_be_made_longer(tmp_path):
+    config = tiny_config()
+    finished, _ = train(config, tmp_path)
+    assert_same(SerialSystem(config, RunDir(tmp_path)).run(), finished)  # nothing left to do
+    longer = SerialSystem(dataclasses.replace(config, frames=3200), RunDir(tmp_path))
+    assert_same(longer._state, finished)
+    assert int(longer.run().updates) > int(finished.updates)
+
+
+def test_a_serial_run_does_not_resume_with_other_games(tmp_path):
+    config = tiny_config()
+    train(config, tmp_path)
+    more = dataclasses.replace(config, actor=dataclasses.replace(config.actor, envs_per_actor=3))
+    with pytest.raises(InputError, match="envs_per_actor=3: the run was stored with"):
+        SerialSystem(more, RunDir(tmp_path))
 
 
 def test_a_stop_request_ends_the_run_with_a_checkpoint(tmp_path):

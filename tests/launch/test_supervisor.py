@@ -1,5 +1,6 @@
 """The supervisor, with real processes that do next to nothing."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -143,6 +144,23 @@ def test_a_node_that_keeps_failing_ends_the_run_with_its_last_words(site, monkey
         site.supervisor([site.spec("a", code), site.spec("main", FOREVER)]).run() is Outcome.FAILED
     )
     assert any("a-0 failed 2 times in a row: no such game" in event for event in site.events)
+
+
+def test_a_node_that_a_signal_suspended_is_killed_and_started_again(site, monkeypatch):
+    monkeypatch.setattr("launch.supervisor._SUSPENDED_SECONDS", 0.3)
+    code = """
+import os, signal
+if os.environ['RESTART'] == '0':
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+    assert site.supervisor([site.spec("main", code)]).run() is Outcome.FINISHED
+    assert any("main-0 was suspended" in event for event in site.events)
+
+
+def test_a_node_whose_log_cannot_be_written_runs_without_one(site):
+    (site.root / "file").touch()
+    spec = dataclasses.replace(site.spec("main", "pass"), log_file=site.root / "file" / "x.log")
+    assert site.supervisor([spec]).run() is Outcome.FINISHED
 
 
 def test_a_status_file_that_cannot_be_written_is_reported_once_and_costs_nothing(site):

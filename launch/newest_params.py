@@ -1,0 +1,36 @@
+"""The newest checkpoint of a run, for commands that play instead of learn."""
+
+import math
+from typing import Any, NamedTuple
+
+from launch import components
+from launch.config import Config
+from launch.errors import InputError
+from launch.learner_state import restore
+from launch.run_dir import RunDir
+from learner.checkpoint import Checkpointer, CheckpointError
+
+
+class NewestParams(NamedTuple):
+    """Parameters of all heads, and when they were saved."""
+
+    params: Any
+    updates: int
+    frames: int
+
+
+def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
+    """Refuses a run without a usable checkpoint, in one line."""
+    fresh, _ = components.make_learner(config)
+    checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
+    try:
+        state, steps, _ = restore(checkpointer, fresh)
+    except CheckpointError as error:
+        raise InputError(str(error)) from None
+    if state is fresh:
+        raise InputError(
+            f"'{run_dir.checkpoints}' holds no checkpoint yet; one is written every "
+            f"{math.ceil(config.learner.checkpoint_seconds)} s and when the run stops"
+        )
+    frames = steps.total * config.environment.action_repeat
+    return NewestParams(state.params, int(state.updates), frames)

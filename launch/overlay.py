@@ -1,0 +1,106 @@
+"""What the agent thinks, drawn beside the screen: V(x), A(x, .), mu(.|x), the action taken."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+SCALE = 2
+_PANEL_WIDTH = 288
+_MARGIN = 10
+_BACKGROUND, _INK, _SOFT = "#11151a", "#e6e9ed", "#8b949e"
+_CHOSEN, _ADVANTAGE, _BEHAVIOUR, _VALUE = "#f2cc60", "#58a6ff", "#56d364", "#d2a8ff"
+
+
+class Thought(NamedTuple):
+    """The network's view of one screen; what its algorithm does not have is None."""
+
+    value: float | None  # V(x)
+    advantage: np.ndarray  # float [actions]: A(x, .), centred; Q(x, .) where there is no V
+    behaviour: np.ndarray | None  # float [actions]: mu(.|x)
+    action: int
+    greedy: bool  # the action is the agent's own, not an exploring one
+
+
+class Overlay:
+    """Draws panels; the length of a bar is relative to the largest value seen so far."""
+
+    def __init__(self, action_names: Sequence[str], title: str):
+        self._names = action_names
+        self._title = title
+        self._largest_value = self._largest_advantage = 1e-6
+        self._font = ImageFont.load_default(size=12)
+        self._small = ImageFont.load_default(size=10)
+
+    def draw(self, pixels: np.ndarray, thought: Thought, score: float) -> np.ndarray:
+        """The enlarged screen with the panel at its right, uint8 [height, width, 3]."""
+        screen = enlarge(pixels)
+        height = screen.shape[0]
+        panel = Image.new("RGB", (_PANEL_WIDTH, height), _BACKGROUND)
+        draw = ImageDraw.Draw(panel)
+        draw.text((_MARGIN, 6), self._title, fill=_SOFT, font=self._small)
+        draw.text((_MARGIN, 22), f"score {score:,.0f}", fill=_INK, font=self._font)
+        self._draw_value(draw, thought.value)
+        self._draw_actions(draw, thought, top=70, height=height - 74)
+        return np.concatenate([screen, np.asarray(panel)], axis=1)
+
+    def _draw_value(self, draw: ImageDraw.ImageDraw, value: float | None) -> None:
+        if value is None:
+            return
+        self._largest_value = max(self._largest_value, abs(value))
+        draw.text((_MARGIN, 40), f"V(x) {value:+.3f}", fill=_INK, font=self._font)
+        _signed_bar(draw, 110, 42, _PANEL_WIDTH - _MARGIN, 12, value / self._largest_value, _VALUE)
+
+    def _draw_actions(
+        self, draw: ImageDraw.ImageDraw, thought: Thought, *, top: int, height: int
+    ) -> None:
+        self._largest_advantage = max(
+            self._largest_advantage, float(np.abs(thought.advantage).max())
+        )
+        advantage_left, behaviour_left = 110, 206
+        name = "Q(x, a)" if thought.value is None else "A(x, a)"
+        draw.text((advantage_left, top - 14), name, fill=_ADVANTAGE, font=self._small)
+        if thought.behaviour is not None:
+            draw.text((behaviour_left, top - 14), "mu(a|x)", fill=_BEHAVIOUR, font=self._small)
+        row_height = min(height / len(self._names), 26)
+        for index, action in enumerate(self._names):
+            y = top + index * row_height
+            if index == thought.action:
+                mark = _CHOSEN if thought.greedy else _SOFT
+                draw.rectangle((4, y, _PANEL_WIDTH - 5, y + row_height - 1), outline=mark)
+            ink = _CHOSEN if index == thought.action else _INK
+            middle = y + row_height / 2
+            draw.text((_MARGIN, middle), action, fill=ink, font=self._small, anchor="lm")
+            bar_top, thick = middle - 4, 8
+            _signed_bar(
+                draw, advantage_left, bar_top, behaviour_left - 8, thick,
+                float(thought.advantage[index]) / self._largest_advantage, _ADVANTAGE,
+            )  # fmt: skip
+            if thought.behaviour is not None:
+                length = (_PANEL_WIDTH - _MARGIN - behaviour_left) * float(thought.behaviour[index])
+                draw.rectangle(
+                    (behaviour_left, bar_top, behaviour_left + length, bar_top + thick),
+                    fill=_BEHAVIOUR,
+                )
+
+
+def enlarge(pixels: np.ndarray) -> np.ndarray:
+    """Every pixel `SCALE` times as wide and as high."""
+    return pixels.repeat(SCALE, axis=0).repeat(SCALE, axis=1)
+
+
+def _signed_bar(
+    draw: ImageDraw.ImageDraw,
+    left: float,
+    top: float,
+    right: float,
+    thick: float,
+    value: float,
+    color: str,
+) -> None:
+    """A bar from the middle to the right (value 1) or to the left (value -1)."""
+    middle = (left + right) / 2
+    end = middle + value * (right - left) / 2
+    draw.rectangle((min(middle, end), top, max(middle, end), top + thick), fill=color)
+    draw.line((middle, top - 1, middle, top + thick + 1), fill=_SOFT)

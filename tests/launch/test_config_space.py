@@ -1,0 +1,216 @@
+"""The whole config space: a config trains, or is refused in one line that names a field."""
+
+import dataclasses
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+from tiny_run import tiny_config
+
+from launch import checks, config
+from launch.errors import InputError
+from launch.run_dir import RunDir
+from launch.serial import SerialSystem
+
+# Values around every bound, and some that no config should have.
+WILD_INTS = st.one_of(st.integers(-3, 40), st.sampled_from([-(2**70), 2**31, 2**63, 10**12]))
+WILD_FLOATS = st.one_of(
+    st.floats(-1.0, 40.0), st.sampled_from([0.0, 1e-30, 1e30, float("nan"), float("inf")])
+)
+# Values that all pass on their own; together they may still not fit.
+TAME = {
+    "game": st.sampled_from(["pong", "breakout", "ms_pacman"]),
+    "action_repeat": st.integers(1, 6),
+    "max_episode_frames": st.integers(1, 500),
+    "max_noops": st.integers(0, 40),
+    "actors": st.integers(1, 2),
+    "envs_per_actor": st.integers(1, 3),
+    "epsilon_decay_frames": st.none() | st.integers(0, 1000),
+    "replay_capacity_steps": st.integers(1, 300),
+    "warmup_steps": st.integers(1, 60),
+    "samples_per_insert": st.floats(0.5, 16.0),
+    "error_buffer": st.none() | st.floats(1.0, 1000.0),
+    "n_step": st.integers(1, 12),
+    "batch_size": st.integers(1, 40),
+    "target_period_updates": st.integers(1, 5),
+    "publish_period_updates": st.integers(1, 3),
+    "eval_episodes": st.integers(1, 2),
+    "eval_period_frames": st.integers(1, 10**6),
+    "port": st.integers(0, 65535),
+    "seed": st.integers(0, 2**31 - 1),
+    "network": st.just("tiny"),  # the others are the same code, slower
+}
+
+
+def leaf_types():
+    """Field name -> (class it belongs to, its type)."""
+    found = {}
+    for section in dataclasses.fields(config.Config):
+        inner = section.type
+        owner = inner if dataclasses.is_dataclass(inner) else config.Config
+        fields = dataclasses.fields(inner) if dataclasses.is_dataclass(inner) else [section]
+        for field in fields:
+            found[field.name] = (owner, field.type)
+    return found
+
+
+def wild(kind):
+    """Values of a field's type, sensible or not."""
+    if kind is bool:
+        return st.booleans()
+    if kind is int:
+        return WILD_INTS
+    if kind is float:
+        return WILD_FLOATS
+    if kind is str:
+        return st.sampled_from(["pong", "", "Pong", "../rom", "no_such_game"])
+    if hasattr(kind, "__args__") and type(None) in kind.__args__:
+        return st.none() | wild(kind.__args__[0])
+    return st.sampled_from(kind.__args__)  # a Literal
+
+
+def with_leaves(base, leaves):
+    """A config with some fields replaced by their own name."""
+    changes = {}
+    for section in dataclasses.fields(base):
+        value = getattr(base, section.name)
+        if dataclasses.is_dataclass(value):
+            own = {k: v for k, v in leaves.items() if hasattr(value, k)}
+            changes[section.name] = dataclasses.replace(value, **own)
+        elif section.name in leaves:
+            changes[section.name] = leaves[section.name]
+    return dataclasses.replace(base, **changes)
+
+
+LEAVES = leaf_types()
+BASE = tiny_config()
+
+
+@hypothesis.settings(max_examples=300, deadline=None)
+@hypothesis.given(
+    st.fixed_dictionaries({}, optional={name: wild(kind) for name, (_, kind) in LEAVES.items()})
+)
+def test_any_config_is_accepted_or_refused_in_one_line_that_names_a_field(leaves):
+    wild_config = with_leaves(BASE, leaves)
+    try:
+        checks.check_config(wild_config)
+    except InputError as refusal:
+        assert "\n" not in str(refusal)
+        assert any(name in str(refusal) for name in [*LEAVES, "unknown game"]), refusal
+
+
+def enough_frames(tame):
+    """Frames for three updates and little more."""
+    # Training ends only where parameters are published, and all games step at once.
+    updates = 3 + tame.learner.publish_period_updates
+    samples = updates * tame.learner.batch_size
+    games = tame.actor.actors * tame.actor.envs_per_actor
+    steps = tame.replay.warmup_steps + samples / tame.replay.samples_per_insert + 4 * games
+    return int(steps) * tame.environment.action_repeat
+
+
+# Without shrinking: an example compiles, and a small one tells no more than the first.
+@hypothesis.settings(
+    phases=[hypothesis.Phase.generate],
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.filter_too_much],
+)
+@hypothesis.given(
+    st.fixed_dictionaries(
+        {name: st.just(value) for name, value in config.leaf_values(BASE).items()}
+        | {name: wild(kind) for name, (_, kind) in LEAVES.items() if kind is bool}
+        | {name: wild(LEAVES[name][1]) for name in ("algorithm", "optimizer", "exploration")}
+        | TAME
+    )
+)
+def test_a_config_that_is_accepted_trains(tmp_path_factory, leaves):
+    tame = with_leaves(BASE, leaves | {"prioritized": False})
+    tame = dataclasses.replace(tame, frames=enough_frames(tame))
+    try:
+        checks.check_config(tame)
+    except InputError:
+        hypothesis.reject()
+    folder = tmp_path_factory.mktemp("run")
+    run_dir = RunDir(folder)
+    run_dir.create(tame)
+    state = SerialSystem(tame, run_dir).run()
+    assert int(state.updates) >= 3
+
+
+def stored(tmp_path):
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.create(BASE)
+    return run_dir
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        (None, "frames", "many"),
+        (None, "seed", True),
+        ("learner", "algorithm", "sarsa"),
+        ("learner", "gamma", None),
+        ("actor", "actors", 2.5),
+        (None, "learner", 7),
+        ("learner", "from_a_later_version", 1),
+    ],
+)
+def test_a_stored_config_of_another_kind_or_version_names_the_field(tmp_path, section, name, value):
+    plain = config.to_json(BASE)
+    (plain if section is None else plain[section])[name] = value
+    with pytest.raises(ValueError, match=name):
+        config.from_json(plain)
+
+
+def test_every_config_survives_being_stored():
+    for preset in config.PRESETS.values():
+        assert config.from_json(config.to_json(preset)) == preset
+
+
+FOLDERS, FILES = ("checkpoints", "replay", "logs", "address"), ("metrics.jsonl", "status.json")
+
+
+@pytest.mark.parametrize("name", [*FOLDERS, *FILES])
+def test_the_wrong_kind_of_file_is_refused_untouched(tmp_path, capsys, name):
+    from launch import cli
+
+    run_dir = stored(tmp_path)
+    wrong = run_dir.root / name
+    if name in FOLDERS:
+        wrong.write_text("mine")
+    else:
+        wrong.mkdir()
+    before = sorted(p.name for p in run_dir.root.iterdir())
+    assert cli.run(["train", "--run-dir", str(run_dir.root), "--resume"]) == 2
+    message = capsys.readouterr().err
+    assert name in message and message.count("\n") == 1
+    assert sorted(p.name for p in run_dir.root.iterdir()) == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": "running"}', "\0\0"])
+def test_a_damaged_status_is_refused_in_one_line(tmp_path, capsys, text):
+    from launch import cli
+
+    run_dir = stored(tmp_path)
+    run_dir.status_file.write_text(text)
+    for command in (["status", str(run_dir.root)], ["stop", str(run_dir.root)]):
+        assert cli.run(command) == 2
+        message = capsys.readouterr().err
+        assert "status.json cannot be read" in message and message.count("\n") == 1
+
+
+def test_a_checkpoint_of_a_later_version_is_refused_untouched(tmp_path, capsys, monkeypatch):
+    import learner.checkpoint
+    from launch import cli
+
+    run_dir = stored(tmp_path)
+    monkeypatch.setattr(learner.checkpoint, "FORMAT", 99)
+    path = learner.checkpoint.Checkpointer(run_dir.checkpoints).save(1, {}, {})
+    monkeypatch.undo()
+    before = path.read_bytes()
+    assert cli.run(["train", "--run-dir", str(run_dir.root), "--resume"]) == 2
+    message = capsys.readouterr().err
+    assert "format 99" in message and message.count("\n") == 1
+    assert path.read_bytes() == before
