@@ -1,0 +1,1 @@
+"""Where the time goes: stages against their own limits, whole runs, and how far replay scales."""

@@ -1,0 +1,211 @@
+"""A fleet of light synthetic actors against one real Reverb server: where does replay saturate?
+
+    python -m benchmarks.fleet [--writers 1,4,16,64,256] [--seconds 5] [--out out/fleet.json]
+
+Each actor inserts recorded frames as fast as the server takes them and follows the parameters, as a
+real one does; there is no emulator and no network. One more process samples batches. What counts is
+the server's own core time per operation: from it follows how many actors one server can carry.
+"""
+
+import functools
+import json
+import pathlib
+import sys
+import time
+from multiprocessing.synchronize import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+import reverb
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.background import CONTEXT, in_background
+from benchmarks.recorded_play import increments, record_rows
+from benchmarks.replay_process import ReplayProcess, replay_process
+from benchmarks.stages import make_draw
+from launch import components
+from launch.config import PRESETS, Config
+from launch.run_dir import describe
+from reverb_server import counts
+from reverb_server.params import ParamsPublisher, ParamsPuller
+from reverb_server.writer import ExperienceWriter
+
+_FILL_STEPS = 3000
+_PUBLISH_SECONDS = 2.0  # as often as a learner with 50 updates a second and a period of 100
+_START_SECONDS = 400.0  # bounds a hang; a loaded machine starts processes slowly
+_AGES_SECONDS = 200.0
+# Frames a second of one real actor process with a core of its own, from the profile.
+_ACTOR_STEPS_PER_SECOND = 1000.0
+
+
+class Point(NamedTuple):
+    """One size of the fleet."""
+
+    actors: int
+    inserts_per_second: float
+    samples_per_second: float
+    server_cores: float
+    pull_age_p99: float  # seconds since the newest parameters reached an actor
+
+
+def measure(config: Config, actors: int, seconds: float, *, sample: bool) -> Point:
+    """Runs one fleet for so long."""
+    ages = CONTEXT.Queue()
+    shares = [actors // 2, actors - actors // 2] if actors > 1 else [actors]
+    with replay_process(config) as server:
+        jobs = [functools.partial(_actors, config, server.address, n, ages) for n in shares]
+        if sample:
+            jobs.append(functools.partial(_sampler, config, server.address))
+        with in_background(functools.partial(_publish, config, server.address), *jobs) as stop:
+            _wait_for_traffic(server.address, sample=sample)
+            return _watch(server, actors, seconds, stop, ages, len(shares))
+
+
+def _watch(
+    server: ReplayProcess, actors: int, seconds: float, stop: Event, ages: Any, shares: int
+) -> Point:
+    client = reverb.Client(server.address)
+    began, before, cores = time.monotonic(), counts.read_counts(client), server.core_seconds()
+    time.sleep(seconds)
+    after, used = counts.read_counts(client), server.core_seconds() - cores
+    elapsed = time.monotonic() - began
+    stop.set()
+    seen = [age for _ in range(shares) for age in ages.get(timeout=_AGES_SECONDS)]
+    return Point(
+        actors=actors,
+        inserts_per_second=(after.inserts - before.inserts) / elapsed,
+        samples_per_second=(after.samples - before.samples) / elapsed,
+        server_cores=used / elapsed,
+        pull_age_p99=float(np.percentile(seen, 99)) if seen else float("nan"),
+    )
+
+
+def _wait_for_traffic(address: str, *, sample: bool) -> None:
+    client = reverb.Client(address)
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        table = counts.read_counts(client)
+        if table.inserts > _FILL_STEPS and (table.samples > 0 or not sample):
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{table.inserts} inserts after {_START_SECONDS:.0f} s")
+        time.sleep(0.1)
+
+
+def _publish(config: Config, address: str, stop: Event) -> None:
+    values = np.zeros(components.num_acting_values(components.network_of(config)), np.float32)
+    publisher = ParamsPublisher(reverb.Client(address))
+    version = 0
+    while not stop.wait(_PUBLISH_SECONDS):
+        version += 1
+        publisher.publish(lambda: values, version=version, steps=0, finished=False)
+    publisher.close()
+
+
+def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -> None:
+    """Some actors of the fleet, taking turns in one process."""
+    rows = record_rows(config, 500)
+    client = reverb.Client(address)
+    pullers = [ParamsPuller(reverb.Client(address)) for _ in range(actors)]
+    seen: list[float] = []
+    with ExperienceWriter(
+        client, num_streams=actors, n_step=config.learner.n_step, should_stop=stop.is_set
+    ) as writer:
+        plays = [increments(rows, config.learner.n_step) for _ in range(actors)]
+        while not stop.is_set():
+            for stream, play in enumerate(plays):
+                increment = next(play)
+                writer.write(stream, increment.rows, increment.items)
+            newest = pullers[len(seen) % actors].get()
+            if newest is not None:
+                seen.append(newest.age_seconds)
+    ages.put(seen[-10_000:])
+    for puller in pullers:
+        puller.close()
+
+
+def _sampler(config: Config, address: str, stop: Event) -> None:
+    draw = make_draw(config, address)
+    while not stop.is_set():
+        draw()
+
+
+class Capacity(NamedTuple):
+    """What one server core carries."""
+
+    insert_core_ms: float
+    sample_core_ms: float
+
+    def cores_for(self, actors: int, *, samples_per_insert: float) -> float:
+        """Server cores a fleet of real actors would need."""
+        inserts = actors * _ACTOR_STEPS_PER_SECOND
+        return inserts * (self.insert_core_ms + samples_per_insert * self.sample_core_ms) / 1000.0
+
+
+def capacity(alone: Point, with_samples: Point) -> Capacity:
+    """Core time per operation, from a fleet that only inserts and one that is sampled too."""
+    insert = 1000.0 * alone.server_cores / alone.inserts_per_second
+    rest = 1000.0 * with_samples.server_cores - insert * with_samples.inserts_per_second
+    return Capacity(insert, max(rest, 0.0) / max(with_samples.samples_per_second, 1e-9))
+
+
+def main(argv: list[str]) -> None:
+    """Measures, prints, writes."""
+    flags = tyro.cli(_Flags, args=argv)
+    config = PRESETS["cpu"]
+    console = Console()
+    table = Table("actors", "inserts/s", "samples/s", "server cores", "pull age p99 (s)")
+    points = {}
+    for actors in (int(part) for part in flags.writers.split(",")):
+        for sample in (False, True):
+            point = measure(config, actors, flags.seconds, sample=sample)
+            points[actors, sample] = point
+            table.add_row(
+                str(actors),
+                f"{point.inserts_per_second:,.0f}",
+                f"{point.samples_per_second:,.0f}",
+                f"{point.server_cores:.2f}",
+                f"{point.pull_age_p99:.1f}",
+            )
+    console.print(table)
+    busiest = max(actors for actors, _ in points)
+    cost = capacity(points[busiest, False], points[busiest, True])
+    console.print(
+        f"server core time: {cost.insert_core_ms:.4f} ms per insert, "
+        f"{cost.sample_core_ms:.4f} ms per sample"
+    )
+    needs = {
+        n: cost.cores_for(n, samples_per_insert=config.replay.samples_per_insert)
+        for n in (256, 1024)
+    }
+    for actors, cores in needs.items():
+        console.print(
+            f"{actors} actors of {_ACTOR_STEPS_PER_SECOND:.0f} steps/s at ratio "
+            f"{config.replay.samples_per_insert:g} would need {cores:.1f} server cores"
+        )
+    flags.out.parent.mkdir(parents=True, exist_ok=True)
+    found = {
+        "points": [{**p._asdict(), "sampled": sampled} for (_, sampled), p in points.items()],
+        **cost._asdict(),
+        "server_cores_needed": {str(actors): cores for actors, cores in needs.items()},
+        **describe(config),
+    }
+    flags.out.write_text(json.dumps(found, indent=2) + "\n")
+    console.print(f"wrote {flags.out}")
+
+
+class _Flags(NamedTuple):
+    """Measures how far one Reverb server scales."""
+
+    writers: str = "1,4,16,64,256"
+    """Sizes of the fleet."""
+    seconds: float = 5.0
+    """How long each is watched."""
+    out: pathlib.Path = pathlib.Path("out/fleet.json")
+    """Where the figures go."""
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,114 @@
+"""The update as one would first write it: the yardstick of the fast one.
+
+Plain Haiku layers, a separate forward pass of all heads for each of the three uses, and no buffers
+given away. It works on the same parameters as the learner's own update, and a test holds the two
+equal.
+"""
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import optax
+
+from learner import losses
+from learner.behaviour import BehaviourLoss
+from learner.losses import Heads
+from learner.networks import Architecture, Network
+from learner.transitions import Transition, n_step_return
+from learner.update import LearnerState
+
+
+def make_plain_network(
+    architecture: Architecture, num_actions: int, *, value_head: bool, behaviour_head: bool
+) -> Network:
+    """`learner.networks.make_network` from Haiku's own layers, without normalization."""
+
+    def torso(stack: jax.Array) -> jax.Array:
+        x = jnp.moveaxis(stack, 1, -1).astype(jnp.float32) / 255.0
+        with hk.name_scope("torso"):
+            for i, (channels, kernel, stride) in enumerate(architecture.convs):
+                conv = hk.Conv2D(channels, kernel, stride, padding="VALID", name=f"conv_{i}")
+                x = jax.nn.relu(conv(x))
+        return x.reshape(x.shape[0], -1)
+
+    def head(name: str, embedding: jax.Array, outputs: int) -> jax.Array:
+        with hk.name_scope(name):
+            x = jax.nn.relu(hk.Linear(architecture.hidden, name="hidden")(embedding))
+            return hk.Linear(outputs, name="out")(x)
+
+    def heads(stack: jax.Array) -> Heads:
+        embedding = torso(stack)
+        advantage = head("advantage", embedding, num_actions)
+        value, logits = jnp.zeros(advantage.shape[0]), jnp.zeros_like(advantage)
+        if value_head:
+            value = head("value", embedding, 1)[:, 0]
+        if behaviour_head:
+            logits = head("behaviour", jax.lax.stop_gradient(embedding), num_actions)
+        return Heads(value=value, advantage=advantage, logits=logits)
+
+    heads_fn = hk.without_apply_rng(hk.transform(heads))
+    advantage_fn = hk.without_apply_rng(
+        hk.transform(lambda stack: head("advantage", torso(stack), num_actions))
+    )
+    return Network(
+        init=lambda key: heads_fn.init(key, jnp.zeros((1, 4, 84, 84), jnp.uint8)),
+        apply=heads_fn.apply,
+        advantage=advantage_fn.apply,
+    )
+
+
+class NaiveUpdate:
+    """Calls of its own for the forward passes and for the step, as separate functions would."""
+
+    def __init__(
+        self,
+        network: Network,
+        loss: losses.Loss,
+        optimizer: optax.GradientTransformation,
+        *,
+        target_period_updates: int,
+        behaviour_loss: BehaviourLoss,
+    ):
+        self._loss, self._behaviour_loss = loss, behaviour_loss
+        self._optimizer, self._period = optimizer, target_period_updates
+        self._network = network
+        self._forward = jax.jit(network.apply)
+        self._step = jax.jit(self._make_step)
+
+    def __call__(self, state: LearnerState, batch: Transition, weights: jax.Array) -> LearnerState:
+        """One update."""
+        online_t = self._forward(state.params, batch.o_t)
+        target_t = self._forward(state.target_params, batch.o_t)
+        return self._step(state, batch, weights, online_t, target_t)
+
+    def _make_step(
+        self,
+        state: LearnerState,
+        batch: Transition,
+        weights: jax.Array,
+        online_t: Heads,
+        target_t: Heads,
+    ) -> LearnerState:
+        policy_t = jax.vmap(losses.greedy_policy)(online_t.advantage)
+        return_t, discount_t = jax.vmap(n_step_return)(batch.r_t, batch.discount_t)
+        backup = jax.vmap(lambda *args: losses.backup_target(self._loss, *args))(
+            target_t, policy_t, return_t, discount_t
+        )
+
+        def total(params: hk.Params) -> jax.Array:
+            online = self._network.apply(params, batch.o_tm1)
+            errors = jax.vmap(self._loss.errors)(online, batch.a_tm1, backup)
+            value = jnp.mean(weights * optax.huber_loss(errors.regressed).sum(axis=1))
+            if not self._loss.behaviour_head:
+                return value
+            return value + jnp.mean(jax.vmap(self._behaviour_loss)(online.logits, batch))
+
+        gradients = jax.grad(total)(state.params)
+        direction, opt_state = self._optimizer.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, direction)
+        updates = state.updates + 1
+        due = updates % self._period == 0
+        target = jax.tree.map(
+            lambda new, old: jnp.where(due, new, old), params, state.target_params
+        )
+        return LearnerState(params, target, opt_state, updates)

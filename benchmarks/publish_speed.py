@@ -1,0 +1,69 @@
+"""What publishing takes of the learner's time, with so many actors subscribed."""
+
+import contextlib
+import functools
+import time
+from collections.abc import Iterator
+from multiprocessing.synchronize import Event
+
+import jax
+import numpy as np
+import reverb
+
+from benchmarks.background import CONTEXT, in_background
+from benchmarks.replay_process import replay_process
+from benchmarks.update_speed import resident_batches
+from launch import components
+from launch.config import Config
+from reverb_server.params import ParamsPublisher, ParamsPuller
+
+_START_SECONDS = 120.0
+
+
+def publish_fraction(config: Config, *, actors: int, updates: int = 300) -> float:
+    """Share of the learner's loop spent handing parameters over, at the config's period."""
+    with replay_process(config) as server:
+        publisher = ParamsPublisher(reverb.Client(server.address))
+        state, update = components.make_learner(config)
+        flatten = jax.jit(components.flatten_acting)
+        batches = resident_batches(config)
+
+        def publish(version: int) -> None:
+            # As the learner's node does it: a copy on the device, sent by a thread.
+            flat = flatten(state.params)
+            publisher.publish(lambda: np.asarray(flat), version=version, steps=0, finished=False)
+
+        publish(0)
+        state, _ = jax.block_until_ready(update(state, *batches[0]))
+        with _subscribed(server.address, actors):
+            spent, began = 0.0, time.perf_counter()
+            for number in range(1, updates + 1):
+                state, _ = update(state, *batches[number % len(batches)])
+                if number % config.learner.publish_period_updates == 0:
+                    # What is left to compute is not the cost of publishing.
+                    jax.block_until_ready(state)
+                    before = time.perf_counter()
+                    publish(number)
+                    spent += time.perf_counter() - before
+            jax.block_until_ready(state)
+            total = time.perf_counter() - began
+        publisher.close()
+    return spent / total
+
+
+@contextlib.contextmanager
+def _subscribed(address: str, actors: int) -> Iterator[None]:
+    """Pullers in a process of their own, all with a first version before the clock starts."""
+    ready = CONTEXT.Event()
+    with in_background(functools.partial(_pull, address, actors, ready)):
+        if not ready.wait(_START_SECONDS):
+            raise TimeoutError(f"{actors} pullers had no parameters in {_START_SECONDS:.0f} s")
+        yield
+
+
+def _pull(address: str, actors: int, ready: Event, stop: Event) -> None:
+    pullers = [ParamsPuller(reverb.Client(address)) for _ in range(actors)]
+    for puller in pullers:
+        puller.wait_first(_START_SECONDS)
+    ready.set()
+    stop.wait()

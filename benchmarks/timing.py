@@ -1,0 +1,53 @@
+"""Costs of calls, compared in one run: candidates take turns, and the best round of each counts.
+
+A machine's speed moves by tens of percent within minutes; turns keep a comparison fair, and the
+best of several rounds is the one least disturbed. Core time is what all threads of this process
+used together, so that two threads for 10 ms cost 20.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import psutil
+
+
+class Cost(NamedTuple):
+    """Of one call."""
+
+    wall_ms: float
+    core_ms: float
+
+
+def compare(
+    candidates: Mapping[str, Callable[[], object]], *, calls: int, rounds: int = 5
+) -> dict[str, Cost]:
+    """Best cost of each; a candidate must not return before its work is done."""
+    for call in candidates.values():
+        call()
+    best: dict[str, Cost] = {}
+    for _ in range(rounds):
+        for name, call in candidates.items():
+            found = _one_round(call, calls)
+            before = best.get(name, found)
+            best[name] = Cost(*map(min, before, found))
+    return best
+
+
+def cost_of(call: Callable[[], object], *, calls: int, rounds: int = 5) -> Cost:
+    """The best cost of one candidate."""
+    return compare({"": call}, calls=calls, rounds=rounds)[""]
+
+
+def core_seconds(process: psutil.Process) -> float:
+    """Core time a process has used so far."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def _one_round(call: Callable[[], object], calls: int) -> Cost:
+    core, wall = time.process_time(), time.perf_counter()
+    for _ in range(calls):
+        call()
+    wall, core = time.perf_counter() - wall, time.process_time() - core
+    return Cost(1e3 * wall / calls, 1e3 * core / calls)

@@ -1,0 +1,85 @@
+"""The bare update on data that is already on the device: ours, and the naive one beside it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.naive_update import NaiveUpdate, make_plain_network
+from benchmarks.random_batch import random_batch
+from benchmarks.timing import Cost, compare, cost_of
+from launch import components
+from launch.config import Config
+from learner.behaviour import BEHAVIOUR_LOSSES
+from learner.losses import ALGORITHMS
+from learner.networks import ARCHITECTURES
+from learner.optimizers import make_optimizer
+
+_BATCHES = 4  # so that no batch stays in the cache from one update to the next
+
+
+def bare_update(config: Config, *, calls: int = 20, rounds: int = 5) -> Cost:
+    """The learner's own jitted update."""
+    return cost_of(_ours(config), calls=calls, rounds=rounds)
+
+
+def against_naive(config: Config, *, calls: int = 15, rounds: int = 6) -> dict[str, Cost]:
+    """`ours` and `naive`, taking turns."""
+    candidates = {"ours": _ours(config), "naive": _naive(config)}
+    return compare(candidates, calls=calls, rounds=rounds)
+
+
+def make_naive(config: Config) -> NaiveUpdate:
+    """The yardstick for a config without normalization."""
+    learner, loss = config.learner, ALGORITHMS[config.learner.algorithm]
+    actions = components.num_actions(config.environment.game, config.environment.full_action_set)
+    network = make_plain_network(
+        ARCHITECTURES[learner.network],
+        actions,
+        value_head=loss.value_head,
+        behaviour_head=loss.behaviour_head,
+    )
+    optimizer = make_optimizer(
+        learner.optimizer,
+        learning_rate=config.learning_rate,
+        epsilon=learner.optimizer_epsilon,
+        max_grad_norm=learner.max_grad_norm,
+    )
+    return NaiveUpdate(
+        network,
+        loss,
+        optimizer,
+        target_period_updates=learner.target_period_updates,
+        behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
+    )
+
+
+def resident_batches(config: Config) -> list[tuple[Any, jax.Array]]:
+    """A few batches with their weights, on the device."""
+    rng = np.random.default_rng(0)
+    weights = jnp.ones(config.sampled_items)
+    return [(jax.device_put(random_batch(config, rng)), weights) for _ in range(_BATCHES)]
+
+
+def _ours(config: Config) -> Callable[[], object]:
+    state, update = components.make_learner(config)
+    return _chain(state, lambda *args: update(*args)[0], resident_batches(config))
+
+
+def _naive(config: Config) -> Callable[[], object]:
+    state, _ = components.make_learner(config)
+    return _chain(state, make_naive(config), resident_batches(config))
+
+
+def _chain(state: Any, step: Callable[..., Any], batches: list[Any]) -> Callable[[], object]:
+    """A call that makes one update of one running state, and waits for it."""
+    held = {"state": state, "calls": 0}
+
+    def call() -> None:
+        batch, weights = batches[held["calls"] % len(batches)]
+        held["calls"] += 1
+        held["state"] = jax.block_until_ready(step(held["state"], batch, weights))
+
+    return call

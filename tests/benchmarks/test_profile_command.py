@@ -1,0 +1,54 @@
+"""`vantage profile` as users call it: bad input, and one short real profile."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from launch import cli
+
+COMMAND = [sys.executable, "-c", "from launch.cli import main; main()", "profile"]
+
+
+def profile(*args: str, timeout: float) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*COMMAND, *args], capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["--actors", "0"], "actors=0"),
+        (["--game", "pongg"], "pongg"),
+        (["--seconds", "0"], "seconds=0"),
+        (["--sweep-actors", "1,zero"], "1,zero"),
+        (["--json", "/dev/null/out.json"], "/dev/null/out.json"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], args: list[str], named: str
+) -> None:
+    assert cli.run(["profile", *args]) == 2
+    message = capsys.readouterr().err
+    assert named in message
+    assert message.count("\n") == 1
+
+
+def test_a_short_profile_of_a_tiny_network(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "profile.json"
+    sizes = ("--actors", "1", "--envs-per-actor", "2", "--batch-size", "8")
+    flags = ("--network", "tiny", "--seconds", "4", *sizes)
+    done = profile(*flags, "--json", str(out), timeout=900)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert found["verdict"].split(":")[0].endswith("-bound")
+    assert found["verdict"][:40] in done.stdout
+    assert {stage["name"] for stage in found["stages"]} >= {"environment", "inference", "update"}
+    assert all(stage["wall_ms"] > 0 and stage["bare_ms"] > 0 for stage in found["stages"])
+    assert 500 < found["replay_bytes_per_step"] < 8192
+    assert found["run"]["updates_per_second"] > 0
+    assert found["versions"]["jax"]
+    assert (tmp_path / "profile.png").stat().st_size > 10_000
