@@ -1,0 +1,120 @@
+"""`make soak`: a run left alone for a while; memory, threads and open files of every role.
+
+    python tests/chaos/soak.py --minutes 30
+
+What is compared is the second quarter of the time with the last one: by then replay is full and
+everything is compiled. Growth beyond a few per cent fails.
+"""
+
+import argparse
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+import psutil
+import reverb
+from live_run import LiveRun
+
+from reverb_server import tables
+
+_PERIOD_SECONDS = 5.0
+_START_SECONDS = 180.0
+# What may come and go: allocators keep some, and a thread pool fills up slowly.
+_MEMORY_GROWTH, _MEMORY_BYTES = 0.05, 16 << 20
+_COUNT_GROWTH = 3
+
+
+class Usage(NamedTuple):
+    """What a process holds."""
+
+    memory_bytes: int
+    threads: int
+    files: int
+
+
+def usages(run: LiveRun) -> dict[str, Usage]:
+    """By node, and of the supervisor."""
+    pids = {name: node["pid"] for name, node in run.nodes().items()}
+    found = {}
+    for name, pid in {"supervisor": run.process.pid, **pids}.items():
+        process = psutil.Process(pid)
+        with process.oneshot():
+            found[name] = Usage(process.memory_info().rss, process.num_threads(), process.num_fds())
+    return found
+
+
+def telemetry_rows(run: LiveRun) -> int:
+    """Rows nobody has read yet."""
+    return reverb.Client(run.address).server_info(timeout=5)[tables.TELEMETRY].current_size
+
+
+def is_flat(before: Usage, after: Usage) -> bool:
+    """Whether nothing has grown."""
+    allowed = max(before.memory_bytes * _MEMORY_GROWTH, _MEMORY_BYTES)
+    return (
+        after.memory_bytes - before.memory_bytes <= allowed
+        and after.threads - before.threads <= _COUNT_GROWTH
+        and after.files - before.files <= _COUNT_GROWTH
+    )
+
+
+def middle(samples: list[Usage]) -> Usage:
+    """The median of each."""
+    return Usage(*(int(statistics.median(values)) for values in zip(*samples, strict=True)))
+
+
+def soak(run: LiveRun, minutes: float) -> int:
+    """Watches the run; prints the table; returns how many lines of it are not flat."""
+    history: list[dict[str, Usage]] = []
+    pending: list[int] = []
+    end = time.monotonic() + 60.0 * minutes
+    while time.monotonic() < end:
+        time.sleep(_PERIOD_SECONDS)
+        history.append(usages(run))
+        pending.append(telemetry_rows(run))
+    quarter = max(len(history) // 4, 1)
+    early, late = history[quarter : 2 * quarter], history[-quarter:]
+    print("| role | memory MiB, 2nd quarter -> last | threads | open files | flat |")
+    print("|---|---|---|---|---|")
+    failures = 0
+    for name in history[0]:
+        before, after = middle([h[name] for h in early]), middle([h[name] for h in late])
+        flat = is_flat(before, after)
+        failures += not flat
+        print(
+            f"| {name} | {before.memory_bytes / 2**20:.0f} -> {after.memory_bytes / 2**20:.0f} "
+            f"| {before.threads} -> {after.threads} | {before.files} -> {after.files} "
+            f"| {'yes' if flat else 'NO'} |"
+        )
+    restarts = sum(node["restarts"] for node in run.nodes().values())
+    updates = run.rows("learner")[-1]["updates"]
+    print(
+        f"{minutes:g} minutes, {updates} updates, {restarts} restarts, "
+        f"unread telemetry rows: {max(pending[quarter : 2 * quarter], default=0)} -> "
+        f"{max(pending[-quarter:])} at most"
+    )
+    return failures + restarts
+
+
+def main() -> int:
+    """Runs it; 1 if anything grew or died."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=30.0)
+    args = parser.parse_args()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder:
+        run = LiveRun(pathlib.Path(folder) / "run")
+        try:
+            run.wait("the run starts", run.all_running, _START_SECONDS)
+            run.wait_progress(_START_SECONDS)
+            return 1 if soak(run, args.minutes) else 0
+        finally:
+            run.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
