@@ -7,6 +7,7 @@ SITE := $(VENV)/lib/python3.10/site-packages
 
 # pip-tools in a throw-away environment; this very text is the header of requirements.lock.
 PIP_TOOLS := pip-tools==7.6.2
+PIP_AUDIT := pip-audit==2.9.0
 PIP_COMPILE := pip-compile --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-emit-trusted-host --extra dev --strip-extras --allow-unsafe \
 	--output-file requirements.lock pyproject.toml
@@ -72,10 +73,10 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-core core-python lint lock lock-core clean
+.PHONY: help setup train bench test test-core core-python lint lock lock-core clean chaos soak audit test-cluster
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Build .venv from requirements.lock (skipped when nothing changed)
 
@@ -88,29 +89,54 @@ test: setup ## Run the tests; ARGS="-k name" chooses some
 test-core: $(CORE_STAMP) ## Run the tests of the mathematics on Python 3.12+ and a current JAX, in .venv-core
 	$(CORE_VENV)/bin/python -m pytest -n 2 $(CORE_TESTS) $(ARGS)
 
+test-cluster: setup ## Run the tests of the Slurm engine on a cluster of their own (root; installs Slurm by apt)
+	tests/cluster/packages.sh install
+	VANTAGE_TEST_CLUSTER=1 $(VENV)/bin/python -m pytest -s -o faulthandler_timeout=3600 tests/cluster $(ARGS)
+
 core-python: ## Print the Python that test-core would use; fails where there is none
 	@$(FIND_CORE_PYTHON); echo "$$python"
+
+bench: setup ## Measure the figures held against a bar; writes out/bench.json (about 5 minutes)
+	$(VENV)/bin/python -m benchmarks.bench
+
+chaos: setup ## Faults under a real run, about 20 minutes; ARGS="--rounds 1 --only 'kill -9'" is shorter
+	$(VENV)/bin/python tests/chaos/chaos.py $(ARGS)
+
+soak: setup ## A run left alone for 30 minutes: does anything grow? ARGS="--minutes 3" is shorter
+	$(VENV)/bin/python tests/chaos/soak.py $(ARGS)
+
+# Lists; it does not fail, because the pinned TensorFlow has some (docs/trust.md says which matter).
+audit: ## List known vulnerabilities of requirements.lock; without a network it says so
+	@set -e; $(FIND_PYTHON); \
+	tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
+	"$$python" -m venv "$$tools"; \
+	if "$$tools/bin/python" -m pip install --quiet --disable-pip-version-check '$(PIP_AUDIT)'; then \
+		"$$tools/bin/pip-audit" --requirement requirements.lock --require-hashes --disable-pip --strict \
+			--progress-spinner off --format markdown --output "$$tools/report" \
+			&& echo "no known vulnerabilities" > "$$tools/report" || true; \
+	fi; \
+	if [ -s "$$tools/report" ]; then cat "$$tools/report"; else \
+		echo "warning: nothing was audited: pip-audit or its database cannot be reached" >&2; \
+	fi
 
 lint: setup ## Check formatting, lint and types
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
+# Runs the command that is its argument with pip-tools of a throw-away environment of $$python.
+define WITH_PIP_TOOLS
+tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
+"$$python" -m venv "$$tools"; \
+"$$tools/bin/python" -m pip install --quiet --upgrade pip '$(PIP_TOOLS)'; \
+PATH="$$tools/bin:$$PATH" CUSTOM_COMPILE_COMMAND='make $@  # $(1)' $(1) --quiet $(ARGS)
+endef
+
 lock: ## Rewrite requirements.lock from pyproject.toml; ARGS=--upgrade moves the pins
-	@set -e; $(FIND_PYTHON); \
-	tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
-	"$$python" -m venv "$$tools"; \
-	"$$tools/bin/python" -m pip install --quiet --upgrade pip '$(PIP_TOOLS)'; \
-	PATH="$$tools/bin:$$PATH" CUSTOM_COMPILE_COMMAND='make lock  # $(PIP_COMPILE)' \
-		$(PIP_COMPILE) --quiet $(ARGS)
+	@set -e; $(FIND_PYTHON); $(call WITH_PIP_TOOLS,$(PIP_COMPILE))
 
 lock-core: ## Rewrite requirements-core.lock from requirements-core.in; ARGS=--upgrade moves the pins
-	@set -e; $(FIND_CORE_PYTHON); \
-	tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
-	"$$python" -m venv "$$tools"; \
-	"$$tools/bin/python" -m pip install --quiet --upgrade pip '$(PIP_TOOLS)'; \
-	PATH="$$tools/bin:$$PATH" CUSTOM_COMPILE_COMMAND='make lock-core  # $(CORE_PIP_COMPILE)' \
-		$(CORE_PIP_COMPILE) --quiet $(ARGS)
+	@set -e; $(FIND_CORE_PYTHON); $(call WITH_PIP_TOOLS,$(CORE_PIP_COMPILE))
 
 clean: ## Remove .venv, .venv-core, caches and builds (never runs/)
 	rm -rf $(VENV) $(CORE_VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
