@@ -1,10 +1,12 @@
 """Costs of calls, compared in one run: candidates take turns, and the best round of each counts.
 
-A machine's speed moves by tens of percent within minutes; turns keep a comparison fair, and the
-best of several rounds is the one least disturbed. Core time is what all threads of this process
-used together, so that two threads for 10 ms cost 20.
+A machine's speed moves by tens of percent within seconds; short turns keep a comparison fair, and
+the best of many rounds is the one least disturbed. What is held against a whole run is a mean
+instead, because a run has its slow seconds too. Core time is what all threads of this process used
+together, so that two threads for 10 ms cost 20.
 """
 
+import statistics
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -37,6 +39,16 @@ def compare(
 def cost_of(call: Callable[[], object], *, calls: int, rounds: int = 5) -> Cost:
     """The best cost of one candidate."""
     return compare({"": call}, calls=calls, rounds=rounds)[""]
+
+
+def mean_cost(call: Callable[[], object], *, seconds: float) -> Cost:
+    """The mean cost of a call over so many seconds."""
+    call()
+    rounds = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        rounds.append(_one_round(call, 1))
+    return Cost(*map(statistics.mean, zip(*rounds, strict=True)))
 
 
 def core_seconds(process: psutil.Process) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.naive_update import NaiveUpdate, make_plain_network
 from benchmarks.random_batch import random_batch
-from benchmarks.timing import Cost, compare, cost_of
+from benchmarks.timing import Cost, compare, cost_of, mean_cost
 from launch import components
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
@@ -25,7 +25,12 @@ def bare_update(config: Config, *, calls: int = 20, rounds: int = 5) -> Cost:
     return cost_of(_ours(config), calls=calls, rounds=rounds)
 
 
-def against_naive(config: Config, *, calls: int = 15, rounds: int = 6) -> dict[str, Cost]:
+def mean_bare_update(config: Config, *, seconds: float) -> Cost:
+    """The same over a while, slow moments and all."""
+    return mean_cost(_ours(config), seconds=seconds)
+
+
+def against_naive(config: Config, *, calls: int = 5, rounds: int = 20) -> dict[str, Cost]:
     """`ours` and `naive`, taking turns."""
     candidates = {"ours": _ours(config), "naive": _naive(config)}
     return compare(candidates, calls=calls, rounds=rounds)

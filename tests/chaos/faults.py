@@ -3,7 +3,9 @@
 import contextlib
 import pathlib
 import random
+import resource
 import signal
+import socket
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,6 +14,8 @@ from live_run import LiveRun
 
 ROLES = ("actor-1", "evaluator-0", "monitor-0", "replay-0", "learner-0")
 _RECOVERY_SECONDS = 180.0
+_CONNECTIONS = 10_000
+_CONNECT_SECONDS = 60.0
 
 
 class Fault(NamedTuple):
@@ -76,6 +80,24 @@ def _damage_replay(run: LiveRun, rng: random.Random) -> None:
     run.resume()
 
 
+def _flood(run: LiveRun, rng: random.Random) -> None:
+    """Connections that say nothing or nonsense, held until the run has gone on in spite of them."""
+    restarts = {name: node["restarts"] for name, node in run.nodes().items()}
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    port = int(run.address.rpartition(":")[2])
+    with contextlib.ExitStack() as held:
+        for number in range(_CONNECTIONS):
+            stranger = socket.create_connection(("127.0.0.1", port), _CONNECT_SECONDS)
+            held.enter_context(stranger)
+            if number % 100 == 0:
+                with contextlib.suppress(OSError):  # the server may well hang up
+                    stranger.sendall(rng.randbytes(1000))
+        run.wait_progress(_RECOVERY_SECONDS)
+    after = {name: node["restarts"] for name, node in run.nodes().items()}
+    assert after == restarts, f"restarts before {restarts}, after {after}"
+
+
 def halve(path: pathlib.Path) -> None:
     """As a write that was cut short leaves it."""
     data = path.read_bytes()
@@ -97,6 +119,7 @@ LIVE_FAULTS = (
     Fault("learner checkpoint half-written", _damage_learner(halve)),
     Fault("learner checkpoint corrupt", _damage_learner(flip)),
     Fault("replay checkpoint half-written", _damage_replay),
+    Fault(f"{_CONNECTIONS:,} idle or noisy connections", _flood),
 )
 
 
