@@ -1,10 +1,11 @@
 """A fleet of light synthetic actors against one real Reverb server: where does replay saturate?
 
-    python -m benchmarks.fleet [--writers 1,4,16,64,256] [--seconds 5] [--out out/fleet.json]
+    python -m benchmarks.fleet [--actors 1,4,16,64,256] [--seconds 5] [--out out/fleet.json]
 
 Each actor inserts recorded frames as fast as the server takes them and follows the parameters, as a
 real one does; there is no emulator and no network. One more process samples batches. What counts is
-the server's own core time per operation: from it follows how many actors one server can carry.
+the server's own core time per operation: from it follows how many actors one server can carry. The
+machine itself is full at every size, because all clients share it with the server.
 """
 
 import functools
@@ -22,6 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.background import CONTEXT, in_background
+from benchmarks.fleet_capacity import (
+    LEARNER_UPDATES_PER_SECOND,
+    PUBLISH_SECONDS,
+    Point,
+    extrapolate,
+    fit_costs,
+)
+from benchmarks.fleet_picture import draw_fleet
 from benchmarks.recorded_play import increments, record_rows
 from benchmarks.replay_process import ReplayProcess, replay_process
 from benchmarks.stages import make_draw
@@ -33,21 +42,9 @@ from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.writer import ExperienceWriter
 
 _FILL_STEPS = 3000
-_PUBLISH_SECONDS = 2.0  # as often as a learner with 50 updates a second and a period of 100
 _START_SECONDS = 400.0  # bounds a hang; a loaded machine starts processes slowly
 _AGES_SECONDS = 200.0
-# Frames a second of one real actor process with a core of its own, from the profile.
-_ACTOR_STEPS_PER_SECOND = 1000.0
-
-
-class Point(NamedTuple):
-    """One size of the fleet."""
-
-    actors: int
-    inserts_per_second: float
-    samples_per_second: float
-    server_cores: float
-    pull_age_p99: float  # seconds since the newest parameters reached an actor
+_EXTRAPOLATED = (256, 1024)
 
 
 def measure(config: Config, actors: int, seconds: float, *, sample: bool) -> Point:
@@ -98,7 +95,7 @@ def _publish(config: Config, address: str, stop: Event) -> None:
     values = np.zeros(components.num_acting_values(components.network_of(config)), np.float32)
     publisher = ParamsPublisher(reverb.Client(address))
     version = 0
-    while not stop.wait(_PUBLISH_SECONDS):
+    while not stop.wait(PUBLISH_SECONDS):
         version += 1
         publisher.publish(lambda: values, version=version, steps=0, finished=False)
     publisher.close()
@@ -132,74 +129,57 @@ def _sampler(config: Config, address: str, stop: Event) -> None:
         draw()
 
 
-class Capacity(NamedTuple):
-    """What one server core carries."""
-
-    insert_core_ms: float
-    sample_core_ms: float
-
-    def cores_for(self, actors: int, *, samples_per_insert: float) -> float:
-        """Server cores a fleet of real actors would need."""
-        inserts = actors * _ACTOR_STEPS_PER_SECOND
-        return inserts * (self.insert_core_ms + samples_per_insert * self.sample_core_ms) / 1000.0
-
-
-def capacity(alone: Point, with_samples: Point) -> Capacity:
-    """Core time per operation, from a fleet that only inserts and one that is sampled too."""
-    insert = 1000.0 * alone.server_cores / alone.inserts_per_second
-    rest = 1000.0 * with_samples.server_cores - insert * with_samples.inserts_per_second
-    return Capacity(insert, max(rest, 0.0) / max(with_samples.samples_per_second, 1e-9))
-
-
 def main(argv: list[str]) -> None:
     """Measures, prints, writes."""
     flags = tyro.cli(_Flags, args=argv)
     config = PRESETS["cpu"]
+    ratio = config.replay.samples_per_insert
     console = Console()
+    points = [
+        measure(config, actors, flags.seconds, sample=sample)
+        for actors in (int(part) for part in flags.actors.split(","))
+        for sample in (False, True)
+    ]
+    costs = fit_costs(points)
+    needs = [extrapolate(costs, actors, ratio) for actors in _EXTRAPOLATED]
     table = Table("actors", "inserts/s", "samples/s", "server cores", "pull age p99 (s)")
-    points = {}
-    for actors in (int(part) for part in flags.writers.split(",")):
-        for sample in (False, True):
-            point = measure(config, actors, flags.seconds, sample=sample)
-            points[actors, sample] = point
-            table.add_row(
-                str(actors),
-                f"{point.inserts_per_second:,.0f}",
-                f"{point.samples_per_second:,.0f}",
-                f"{point.server_cores:.2f}",
-                f"{point.pull_age_p99:.1f}",
-            )
+    for point in points:
+        table.add_row(
+            str(point.actors),
+            f"{point.inserts_per_second:,.0f}",
+            f"{point.samples_per_second:,.0f}",
+            f"{point.server_cores:.2f}",
+            f"{point.pull_age_p99:.1f}",
+        )
     console.print(table)
-    busiest = max(actors for actors, _ in points)
-    cost = capacity(points[busiest, False], points[busiest, True])
     console.print(
-        f"server core time: {cost.insert_core_ms:.4f} ms per insert, "
-        f"{cost.sample_core_ms:.4f} ms per sample"
+        f"server core time: {costs.insert:.3f} ms per insert, {costs.sample:.3f} ms per sample, "
+        f"{costs.pull:.2f} ms per actor and publication"
     )
-    needs = {
-        n: cost.cores_for(n, samples_per_insert=config.replay.samples_per_insert)
-        for n in (256, 1024)
-    }
-    for actors, cores in needs.items():
+    for need in needs:
         console.print(
-            f"{actors} actors of {_ACTOR_STEPS_PER_SECOND:.0f} steps/s at ratio "
-            f"{config.replay.samples_per_insert:g} would need {cores:.1f} server cores"
+            f"{need.actors} actors at ratio {ratio:g}: {need.cores_free:.1f} server cores at full "
+            f"speed, {need.cores_held:.1f} with a learner of {LEARNER_UPDATES_PER_SECOND:.0f} "
+            "updates/s"
         )
     flags.out.parent.mkdir(parents=True, exist_ok=True)
     found = {
-        "points": [{**p._asdict(), "sampled": sampled} for (_, sampled), p in points.items()],
-        **cost._asdict(),
-        "server_cores_needed": {str(actors): cores for actors, cores in needs.items()},
+        "points": [point._asdict() for point in points],
+        "server_core_ms": costs._asdict(),
+        "extrapolation": [need._asdict() for need in needs],
         **describe(config),
     }
     flags.out.write_text(json.dumps(found, indent=2) + "\n")
-    console.print(f"wrote {flags.out}")
+    image = flags.out.with_suffix(".png")
+    curve = [extrapolate(costs, 2**power, ratio) for power in range(11)]
+    draw_fleet(points, curve, image)
+    console.print(f"wrote {flags.out} and {image}")
 
 
 class _Flags(NamedTuple):
     """Measures how far one Reverb server scales."""
 
-    writers: str = "1,4,16,64,256"
+    actors: str = "1,4,16,64,256"
     """Sizes of the fleet."""
     seconds: float = 5.0
     """How long each is watched."""

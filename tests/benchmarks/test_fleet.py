@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.fleet import Point, capacity, measure
+from benchmarks.fleet import measure
+from benchmarks.fleet_capacity import Point, ServerCosts, extrapolate, fit_costs
 from launch.config import PRESETS
 
 
@@ -15,10 +16,27 @@ def test_a_small_fleet_inserts_and_follows_the_parameters() -> None:
     assert 0 <= point.pull_age_p99 < 60
 
 
-def test_capacity_is_core_time_per_operation() -> None:
-    alone = Point(16, 1000.0, 0.0, 0.5, 1.0)
-    sampled = Point(16, 800.0, 2000.0, 0.6, 1.0)
-    cost = capacity(alone, sampled)
-    assert cost.insert_core_ms == pytest.approx(0.5)
-    assert cost.sample_core_ms == pytest.approx(0.1)
-    assert cost.cores_for(2, samples_per_insert=4.0) == pytest.approx(2 * 1000 * 0.9 / 1000)
+def test_costs_are_found_from_points_made_with_them() -> None:
+    costs = ServerCosts(insert=0.05, sample=0.04, pull=0.6)
+    points = [
+        Point(actors, inserts, samples, 0.0, 1.0)
+        for actors, inserts, samples in [(1, 7000, 0), (16, 4000, 3000), (256, 1500, 3000)]
+    ]
+    points = [
+        p._replace(
+            server_cores=costs.cores_for(
+                p.actors, p.inserts_per_second, p.samples_per_second / p.inserts_per_second
+            )
+        )
+        for p in points
+    ]
+    assert fit_costs(points) == pytest.approx(costs)
+
+
+def test_a_held_fleet_needs_no_more_than_a_free_one() -> None:
+    costs = ServerCosts(insert=0.05, sample=0.04, pull=0.6)
+    one, many = extrapolate(costs, 1, 4.0), extrapolate(costs, 1024, 4.0)
+    assert one.cores_free == pytest.approx(one.cores_held) == pytest.approx(0.21 + 0.0003)
+    # 300 updates of 32 at ratio 4 are 2400 inserts; 512 pulls a second.
+    assert many.cores_held == pytest.approx(2400 * 0.21e-3 + 512 * 0.6e-3)
+    assert many.cores_free == pytest.approx(1024 * 0.21 + 512 * 0.6e-3)
