@@ -93,6 +93,14 @@ class _DoctorFlags:
 
 
 @dataclasses.dataclass(frozen=True)
+class _SuiteFlags:
+    """Trains a grid of games, algorithms and seeds; what follows a bare -- goes to every train."""
+
+    request: SuiteRequest
+    slurm: SlurmOptions
+
+
+@dataclasses.dataclass(frozen=True)
 class _ReportFlags:
     """Writes a page on all runs of a folder: scores, intervals, curves, beside the paper's."""
 
@@ -310,8 +318,13 @@ def _suite(args: Sequence[str]) -> ExitCode:
 
     # What follows a bare -- is for every `vantage train` of the suite.
     end = args.index("--") if "--" in args else len(args)
-    request = _parse(SuiteRequest, args[:end], "suite")
-    return suite(request, args[end + 1 :], _train_config)
+    own = _attach("--sbatch-extra", args[:end])
+    flags = _parse(_SuiteFlags, own, "suite", default=_SuiteFlags(SuiteRequest(), SlurmOptions()))
+    _check_engine_flags(flags.request.engine, own)
+    for flag in ("--actor-partition", "--actor-mem"):
+        if _value_of(flag, own) is not None:
+            raise InputError(f"{flag}: a run of a suite has one host, which --learner-* describe")
+    return suite(flags.request, flags.slurm, args[end + 1 :], _train_config)
 
 
 def _train_config(args: Sequence[str]) -> Config:
@@ -386,7 +399,7 @@ _COMMANDS = {
     "scale": _Command(_scale, _ScaleFlags),
     "host": _Command(_host, HostRequest),
     "doctor": _Command(_doctor, _DoctorFlags),
-    "suite": _Command(_suite, SuiteRequest),
+    "suite": _Command(_suite, _SuiteFlags),
     "report": _Command(_report, _ReportFlags),
     "compare": _Command(_compare, _CompareFlags),
     "eval": _Command(_eval, _EvalFlags),

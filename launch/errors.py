@@ -9,7 +9,7 @@ class ExitCode(enum.IntEnum):
     DONE = 0
     FAILED = 1  # a role failed for good, or something unexpected happened
     BAD_INPUT = 2
-    COME_BACK = 75  # a host made room after a checkpoint (SIGUSR1): start it again
+    COME_BACK = 75  # made room after a checkpoint (SIGUSR1): start it again
     INTERRUPTED = 130  # stopped by Ctrl-C or SIGTERM, after a checkpoint
 
 

@@ -1,4 +1,4 @@
-"""`vantage suite`: runs the grid, some at a time, each in a process of its own.
+"""`vantage suite`: runs the grid, some at a time, each in a process of its own or as a job.
 
 Started again, the same command skips the runs that are done and continues the others. A run that
 fails does not stop the rest. Ctrl-C once stops the runs under way in order, twice kills them.
@@ -12,12 +12,17 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from launch.config import Config
+from launch.engine import new_run_id
 from launch.errors import ExitCode, InputError
 from launch.monitor.follow import MetricsFollower
 from launch.monitor.terminal import format_duration
 from launch.run_dir import RunDir, write_atomically
+from launch.slurm.options import SlurmOptions
+from launch.slurm.submit import check_options
+from launch.slurm.suite import check_suite, queue_suite, queued_tasks
 from launch.status import read_status
 from launch.suite_plan import PlannedRun, SuiteRequest, plan_suite, train_command
 from launch.suite_view import Cell, SuiteState, SuiteView
@@ -30,25 +35,43 @@ _TAIL_BYTES = 1 << 20
 
 
 def suite(
-    request: SuiteRequest, extra_args: Sequence[str], parse: Callable[[Sequence[str]], Config]
+    request: SuiteRequest,
+    slurm: SlurmOptions,
+    extra_args: Sequence[str],
+    parse: Callable[[Sequence[str]], Config],
 ) -> ExitCode:
     """Runs what is not done yet; fails if a run failed."""
     planned = plan_suite(request, extra_args, parse)
-    try:
-        (request.out / "logs").mkdir(parents=True, exist_ok=True)
-        _remember(request.out / SUITE_FILE, planned)
-    except OSError as error:
-        raise InputError(f"cannot write '{request.out}': {error.strerror}") from None
+    if request.engine == "slurm":
+        return _suite_on_slurm(request, slurm, planned)
+    _prepare(request.out, planned)
     view = SuiteView()
     runs = [_Run(run, request.out / "logs" / f"{run.name}.log") for run in planned]
     _say_what_is_there(runs, request.out, view.say)
     stop = _StopSignals(runs, view.say)
     stop.install()
     try:
-        _run_all(runs, request.parallel, view, stop)
+        _run_all(runs, request.parallel or 1, view, stop)
     finally:
         view.close()
     return _conclude(runs, stopped=stop.count > 0, out=request.out)
+
+
+def _suite_on_slurm(
+    request: SuiteRequest, slurm: SlurmOptions, planned: Sequence[PlannedRun]
+) -> ExitCode:
+    # Relative paths mean nothing on another host.
+    out = request.out.absolute()
+    check_options(slurm)
+    check_suite(slurm, planned, out)
+    known = _prepare(out, planned)
+    # Looked up first: what ends in between is then found done, and not queued again.
+    queued = queued_tasks(known.suite_id)
+    left = [run for run in planned if not is_finished(run.run_dir, run.config)]
+    print(f"{len(planned)} runs in {out}: {len(planned) - len(left)} done")
+    # A run keeps its number when the suite grows, so that it is found in the queue.
+    tasks = {known.runs.index(run.name): run for run in left}
+    return queue_suite(slurm, known.suite_id, tasks, queued, out=out, parallel=request.parallel)
 
 
 class _Run:
@@ -71,10 +94,6 @@ class _Run:
             self.problem = f"already running on {status.host} (pid {status.pid})"
         else:
             self.state = "waiting"
-
-    @property
-    def title(self) -> str:
-        return f"{self.planned.algorithm} on {self.planned.game}, seed {self.planned.seed}"
 
     @property
     def fraction(self) -> float:
@@ -121,8 +140,8 @@ class _Run:
     def _conclude(self, code: int) -> None:
         if is_finished(self.planned.run_dir, self.planned.config):
             self.state = "done"
-        elif code in (ExitCode.DONE, ExitCode.INTERRUPTED):
-            # Stopped by someone, or handed over to a cluster that goes on with it.
+        elif code in (ExitCode.DONE, ExitCode.INTERRUPTED, ExitCode.COME_BACK):
+            # Stopped by someone.
             self.state = "unfinished"
         else:
             self.state = "failed"
@@ -172,12 +191,12 @@ def _run_all(runs: Sequence[_Run], parallel: int, view: SuiteView, stop: _StopSi
         if not stop.count:
             for run in waiting[: parallel - len(active)]:
                 run.start()
-                view.say(f"started {run.title}; log {run.log_file}")
+                view.say(f"started {run.planned.title}; log {run.log_file}")
         elif not active:
             return
         for run in active:
             if run.poll():
-                view.say(f"{run.title}: {run.state} after {format_duration(run.seconds)}")
+                view.say(f"{run.planned.title}: {run.state} after {format_duration(run.seconds)}")
         view.update(_state(runs, time.monotonic() - started_at))
         if not waiting and all(run.state != "running" for run in runs):
             return
@@ -213,11 +232,11 @@ def _conclude(runs: Sequence[_Run], *, stopped: bool, out: pathlib.Path) -> Exit
         for state in ("done", "failed", "unfinished", "elsewhere", "waiting")
     }
     for run in by_state["failed"]:
-        print(f"failed: {run.title}: {run.problem} (see {run.log_file})")
+        print(f"failed: {run.planned.title}: {run.problem} (see {run.log_file})")
     for run in by_state["elsewhere"]:
-        print(f"left alone: {run.title}: {run.problem}")
+        print(f"left alone: {run.planned.title}: {run.problem}")
     for run in by_state["unfinished"]:
-        print(f"not finished: {run.title} ({run.fraction:.0%}; see {run.log_file})")
+        print(f"not finished: {run.planned.title} ({run.fraction:.0%}; see {run.log_file})")
     left = len(runs) - len(by_state["done"])
     print(f"{len(by_state['done'])} of {len(runs)} runs done", end="")
     print(f"; {left} left: the same command continues" if left else "")
@@ -227,14 +246,30 @@ def _conclude(runs: Sequence[_Run], *, stopped: bool, out: pathlib.Path) -> Exit
     return ExitCode.INTERRUPTED if stopped else ExitCode.DONE
 
 
-def _remember(path: pathlib.Path, planned: Sequence[PlannedRun]) -> None:
-    """What the suite is to hold, for a report on what is not there yet."""
-    names = [run.name for run in planned]
+class _Known(NamedTuple):
+    """What a suite's folder says of itself."""
+
+    runs: list[str]  # names of all that it is to hold, for a report on what is not there yet
+    suite_id: str  # of its jobs
+
+
+def _prepare(out: pathlib.Path, planned: Sequence[PlannedRun]) -> _Known:
+    """Makes the folder, and adds what is planned to what it is to hold."""
+    path = out / SUITE_FILE
     try:
-        before = json.loads(path.read_text())["runs"]
+        stored = json.loads(path.read_text())
+        before = _Known(list(stored["runs"]), stored["suite_id"])
     except (OSError, ValueError, KeyError, TypeError):
-        before = []
-    write_atomically(path, json.dumps({"runs": list(dict.fromkeys([*before, *names]))}) + "\n")
+        before = _Known([], new_run_id())
+    known = before._replace(
+        runs=list(dict.fromkeys([*before.runs, *(run.name for run in planned)]))
+    )
+    try:
+        (out / "logs").mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(known._asdict()) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot write '{out}': {error.strerror}") from None
+    return known
 
 
 def _tail(run_dir: RunDir) -> list[Row]:

@@ -16,6 +16,7 @@ from launch.run_dir import RunDir
 from launch.train import FREE_TO_CHANGE_ON_RESUME
 
 ALL_GAMES = "atari57"
+SuiteEngine = Literal["local", "slurm"]
 AblationName = Literal["full-actions", "restricted-actions", "final-epsilon-0.5"]
 # The paper's, as flags of `vantage train`. Without a flag the action set is the restricted one.
 ABLATIONS: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
@@ -29,7 +30,7 @@ ABLATIONS: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
 
 @dataclasses.dataclass(frozen=True)
 class SuiteRequest:
-    """Trains a grid of games, algorithms and seeds; what follows a bare -- goes to every train."""
+    """The grid."""
 
     games: tuple[str, ...] = ("pong",)
     """Games, or atari57 for all of them."""
@@ -47,8 +48,10 @@ class SuiteRequest:
     """One of the paper's ablations."""
     out: pathlib.Path = pathlib.Path("runs/suite")
     """Folder of the suite; each run has a folder of its own in it."""
-    parallel: int = 1
-    """Runs at a time."""
+    parallel: int | None = None
+    """Runs at a time; by default one here, and on Slurm as many as it has room for."""
+    engine: SuiteEngine = "local"
+    """Runs on this machine, or each as a job of Slurm."""
 
 
 class PlannedRun(NamedTuple):
@@ -66,6 +69,11 @@ class PlannedRun(NamedTuple):
         """Of its folder and its log."""
         return self.run_dir.root.name
 
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.algorithm} on {self.game}, seed {self.seed}"
+
 
 def plan_suite(
     request: SuiteRequest, extra_args: Sequence[str], parse: Callable[[Sequence[str]], Config]
@@ -74,7 +82,7 @@ def plan_suite(
 
     `extra_args` go to every `vantage train` as they are; `parse` reads its command line.
     """
-    _check(request)
+    _check(request, extra_args)
     common = _common_args(request, extra_args)
     configs = {name: parse(("--algorithm", name, *common)) for name in request.algorithms}
     planned = [
@@ -96,10 +104,13 @@ def train_command(run: PlannedRun) -> list[str]:
     return [sys.executable, "-m", "launch", *train]
 
 
-def _check(request: SuiteRequest) -> None:
+def _check(request: SuiteRequest, extra_args: Sequence[str]) -> None:
     for name in ("seeds", "parallel"):
-        if getattr(request, name) < 1:
-            raise InputError(f"{name}={getattr(request, name)} must be at least 1")
+        value = getattr(request, name)
+        if value is not None and value < 1:
+            raise InputError(f"{name}={value} must be at least 1")
+    if any(arg.partition("=")[0] == "--engine" for arg in extra_args):
+        raise InputError("--engine is the suite's own: give it before the bare --")
     for name in ("games", "algorithms"):
         values = getattr(request, name)
         if len(set(values)) < len(values) or not values:

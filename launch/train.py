@@ -130,7 +130,7 @@ def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
     outcome = supervise_nodes(
         config, run_dir, node_names(config), status_file=run_dir.status_file, stop=stop
     )
-    return _conclude(outcome, run_dir, interrupted=stop.requested)
+    return _conclude(outcome, run_dir, stop)
 
 
 def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
@@ -142,13 +142,15 @@ def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
     note(f"run directory {run_dir.root}, Reverb on port {port}, replay up to {estimate:.1f} GiB")
 
 
-def _conclude(outcome: Outcome, run_dir: RunDir, *, interrupted: bool) -> ExitCode:
+def _conclude(outcome: Outcome, run_dir: RunDir, stop: StopSignals) -> ExitCode:
     resume = f"continue with: vantage train --run-dir {run_dir.root} --resume"
     if outcome is Outcome.FAILED:
         print(f"vantage: error: the run failed; {resume}", file=sys.stderr)
         return ExitCode.FAILED
     if outcome is Outcome.STOPPED:
         print(f"stopped; {resume}")
-        return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
+        if stop.come_back:
+            return ExitCode.COME_BACK
+        return ExitCode.INTERRUPTED if stop.requested else ExitCode.DONE
     print(f"finished; see {run_dir.root}")
     return ExitCode.DONE

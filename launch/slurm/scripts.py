@@ -10,18 +10,19 @@ from launch import checks
 from launch.config import Config
 from launch.engine import EngineRecord
 from launch.errors import ExitCode
+from launch.slurm.options import SlurmOptions
 
 _LEARNER_BYTES = 6 * 2**30  # beside replay: learner, evaluator, monitor, and a learner's batches
-_ACTOR_MIB = 1536
+ACTOR_MIB = 1536
 _JOB = '"$SLURM_JOB_ID"'
 # The last task of an array has the array's own job id: requeueing that would requeue all tasks.
-_TASK = '"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'
+TASK = '"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'
 _CRASH_SECONDS = 20  # a host killed sooner than this after its start would be killed again
 
 # Slurm signals this shell before the time limit; `wait` returns early then, so it is asked again.
 # A host that makes room, or that was killed by something else than Slurm, goes back to the queue.
 _BODY = """\
-trap 'kill -USR1 "$host"' USR1
+{before}trap 'kill -USR1 "$host"' USR1
 trap 'cancelled=yes; kill -TERM "$host"' TERM
 cancelled=no
 {command} &
@@ -58,14 +59,13 @@ def actor_job(record: EngineRecord) -> str:
 def learner_script(record: EngineRecord, config: Config, run_dir: pathlib.Path) -> str:
     """The job of the learner's host; `run_dir` is absolute."""
     slurm = record.slurm
-    needed = math.ceil((checks.replay_bytes_estimate(config) + _LEARNER_BYTES) / 2**20)
     options = [
         f"--job-name={learner_job(record)}",
         f"--cpus-per-task={slurm.learner_cpus}",
-        f"--mem={slurm.learner_mem or f'{needed}M'}",
-        *_optional("--partition", slurm.learner_partition),
-        *_optional("--gres", slurm.learner_gres),
-        f"--output={_pattern(run_dir)}/logs/slurm-learner-%j.log",
+        f"--mem={slurm.learner_mem or f'{learner_mib(config)}M'}",
+        *optional("--partition", slurm.learner_partition),
+        *optional("--gres", slurm.learner_gres),
+        f"--output={pattern(run_dir)}/logs/slurm-learner-%j.log",
     ]
     command = _host_command(
         record, run_dir, ["--groups", "replay", "learner", "evaluator", "monitor"]
@@ -73,7 +73,12 @@ def learner_script(record: EngineRecord, config: Config, run_dir: pathlib.Path) 
     afterwards = _CANCEL_WAITING.format(
         stop_file=shlex.quote(str(run_dir / "stop")), actor_job=actor_job(record)
     )
-    return _script(record, options, command, this_job=_JOB, afterwards=afterwards)
+    return batch_script(slurm, options, command, this_job=_JOB, afterwards=afterwards)
+
+
+def learner_mib(config: Config) -> int:
+    """What the learner's host needs, without actors."""
+    return math.ceil((checks.replay_bytes_estimate(config) + _LEARNER_BYTES) / 2**20)
 
 
 def actor_script(record: EngineRecord, run_dir: pathlib.Path) -> str:
@@ -83,13 +88,13 @@ def actor_script(record: EngineRecord, run_dir: pathlib.Path) -> str:
         f"--job-name={actor_job(record)}",
         f"--array={array_range(range(hosts.actor_hosts))}",
         f"--cpus-per-task={hosts.actors_per_host}",
-        f"--mem={slurm.actor_mem or f'{hosts.actors_per_host * _ACTOR_MIB}M'}",
-        *_optional("--partition", slurm.actor_partition),
-        f"--output={_pattern(run_dir)}/logs/slurm-actor-%A_%a.log",
+        f"--mem={slurm.actor_mem or f'{hosts.actors_per_host * ACTOR_MIB}M'}",
+        *optional("--partition", slurm.actor_partition),
+        f"--output={pattern(run_dir)}/logs/slurm-actor-%A_%a.log",
     ]
     command = _host_command(record, run_dir, ["--groups", "actor", "--index"])
     command = f'{command} "$SLURM_ARRAY_TASK_ID"'
-    return _script(record, options, command, this_job=_TASK, afterwards="")
+    return batch_script(slurm, options, command, this_job=TASK)
 
 
 def array_range(indices: Sequence[int]) -> str:
@@ -99,10 +104,16 @@ def array_range(indices: Sequence[int]) -> str:
     return ",".join(map(str, indices))
 
 
-def _script(
-    record: EngineRecord, options: list[str], command: str, *, this_job: str, afterwards: str
+def batch_script(
+    slurm: SlurmOptions,
+    options: list[str],
+    command: str,
+    *,
+    this_job: str,
+    before: str = "",
+    afterwards: str = "",
 ) -> str:
-    slurm = record.slurm
+    """A script that runs one command, drains it in time, and goes back to the queue with it."""
     shared = [
         "--nodes=1",
         "--ntasks=1",
@@ -110,13 +121,14 @@ def _script(
         "--open-mode=append",
         # B: the shell alone; its host supervisor stops the nodes in their order.
         f"--signal=B:USR1@{slurm.drain_seconds}",
-        *_optional("--account", slurm.account),
-        *_optional("--time", slurm.time),
+        *optional("--account", slurm.account),
+        *optional("--time", slurm.time),
     ]
     lines = [f"#SBATCH {shlex.quote(option)}" for option in [*options, *shared]]
     if slurm.sbatch_extra:
         lines.append(f"#SBATCH {slurm.sbatch_extra}")
     body = _BODY.format(
+        before=before,
         command=command,
         crash_seconds=_CRASH_SECONDS,
         come_back=int(ExitCode.COME_BACK),
@@ -136,10 +148,11 @@ def host_command(run_dir: pathlib.Path, flags: list[str]) -> str:
     return shlex.join([*vantage, "--run-dir", str(run_dir), *flags])
 
 
-def _optional(option: str, value: str | None) -> list[str]:
+def optional(option: str, value: str | None) -> list[str]:
+    """An option, if there is a value for it."""
     return [] if value is None else [f"{option}={value}"]
 
 
-def _pattern(path: pathlib.Path) -> str:
+def pattern(path: pathlib.Path) -> str:
     """A path in an option where Slurm reads % as a pattern."""
     return str(path).replace("%", "%%")

@@ -31,16 +31,21 @@ def check_options(options: SlurmOptions) -> None:
 
 def check_cluster(record: EngineRecord, config: Config, root: pathlib.Path) -> None:
     """Has the cluster judge the scripts before anything is written."""
+    check_partitions(record.slurm)
+    for script in (learner_script(record, config, root), actor_script(record, root)):
+        commands.test_submission(script)
+
+
+def check_partitions(options: SlurmOptions) -> None:
+    """Refuses partitions that this cluster does not have, and machines without a cluster."""
     commands.require_slurm()
     known = commands.partitions()
     for flag in ("learner_partition", "actor_partition"):
-        name = getattr(record.slurm, flag)
+        name = getattr(options, flag)
         # Several may be given, as to sbatch: the first that is free is taken.
         for one in [] if name is None else name.split(","):
             if one not in known:
                 raise InputError(f"{flag}={one} is unknown; this cluster has {', '.join(known)}")
-    for script in (learner_script(record, config, root), actor_script(record, root)):
-        commands.test_submission(script)
 
 
 def check_idle(record: EngineRecord) -> None:

@@ -52,6 +52,11 @@ TRAIN_FLAGS = (
     "--replay-checkpoint-seconds=10",
 )
 
+SUITE_FLAGS = (
+    *("--network", "--warmup", "--replay-capacity", "--publish", "--eval"),
+    *("--max-episode", "--report", "--envs", "--samples"),
+)
+
 
 class Run:
     """A run as its user sees it, from the login node."""
@@ -136,7 +141,10 @@ class Run:
                     self.cluster.call("scontrol", "update", f"JobId={job_id}", "StartTime=now")
 
     def logs(self) -> str:
-        logs = sorted((self.run_dir.root / "logs").iterdir())
+        return self.logs_of(self.run_dir.root / "logs")
+
+    def logs_of(self, folder: pathlib.Path) -> str:
+        logs = sorted(folder.iterdir())
         return "\n".join(f"== {log.name}\n{log.read_text()[-1500:]}" for log in logs)
 
 
@@ -162,6 +170,27 @@ def test_what_the_cluster_does_not_have_is_refused_in_one_line(cluster, tmp_path
         message = run.train(flag, code=2).stderr
         assert said in message and message.count("\n") == 1
         assert not run.run_dir.root.exists()
+    assert cluster.call("squeue", "--noheader") == ""
+
+
+def test_a_suite_is_queued_once_and_runs_to_its_end(cluster, tmp_path):
+    login, out = Run(cluster, tmp_path / "unused"), tmp_path / "suite"
+    grid = ("--games", "pong", "--algorithms", "va", "q", "--seeds", "1", "--frames", "4000")
+    place = ("--engine=slurm", f"--learner-partition={ACT}", "--learner-cpus=1")
+    flags = [f for f in TRAIN_FLAGS if f.startswith(SUITE_FLAGS)]
+
+    def suite() -> str:
+        asked = ("suite", *grid, *place, "--learner-mem=1000", "--out", str(out))
+        return login.vantage(*asked, "--", *flags, "--serial").stdout
+
+    assert "2 runs; logs in" in suite()
+    again = suite()
+    assert "runs; logs in" not in again and "in the queue: va on pong, seed 1" in again
+    deadline = time.monotonic() + WAIT_SECONDS
+    while "2 runs in" not in (said := suite()) or ": 2 done" not in said:
+        assert time.monotonic() < deadline, (said, login.logs_of(out / "logs"))
+        assert "runs; logs in" not in said, login.logs_of(out / "logs")
+        time.sleep(3.0)
     assert cluster.call("squeue", "--noheader") == ""
 
 

@@ -103,7 +103,7 @@ def test_a_stopped_suite_starts_nothing_more(tmp_path, started, monkeypatch, cap
 def plan(tmp_path, *flags):
     planned: list[PlannedRun] = []
 
-    def remember(request, extra, parse):
+    def remember(request, slurm, extra, parse):
         planned.extend(suite.plan_suite(request, extra, parse))
         return 0
 
@@ -151,9 +151,17 @@ def test_ablations_are_the_papers(tmp_path, ablation, full, epsilon):
         (["--parallel", "0"], "parallel=0 must be at least 1"),
         (["--frames", "0"], "frames=0"),
         (["--ablation", "restricted-actions", "--full-action-set"], "exclude each other"),
+        (["--learner-partition", "gpu"], "--learner-partition needs --engine slurm, not local"),
+        (["--engine", "slurm", "--actor-mem", "1G"], "a run of a suite has one host"),
+        (["--engine", "slurm", "--learner-cpus", "0"], "learner_cpus=0 must be at least 1"),
+        (["--engine", "slurm"], "no sbatch in PATH"),
+        (["--", "--engine", "slurm"], "give it before the bare --"),
     ],
 )
-def test_a_bad_suite_is_refused_before_anything_starts(tmp_path, started, capsys, flags, said):
+def test_a_bad_suite_is_refused_before_anything_starts(
+    tmp_path, started, capsys, monkeypatch, flags, said
+):
+    monkeypatch.setenv("PATH", "")  # this machine may have a Slurm
     assert run_suite(tmp_path / "s", *flags) == 2
     assert said in capsys.readouterr().err
     assert not started.names and not (tmp_path / "s").exists()
