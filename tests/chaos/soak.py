@@ -47,9 +47,13 @@ def usages(run: LiveRun) -> dict[str, Usage]:
     return found
 
 
-def telemetry_rows(run: LiveRun) -> int:
-    """Rows nobody has read yet."""
-    return reverb.Client(run.address).server_info(timeout=5)[tables.TELEMETRY].current_size
+def telemetry_rows(run: LiveRun) -> int | None:
+    """Rows nobody has read yet; None while the server does not answer, as when it checkpoints."""
+    try:
+        info = reverb.Client(run.address).server_info(timeout=5)
+    except reverb.ReverbError:
+        return None
+    return info[tables.TELEMETRY].current_size
 
 
 def is_flat(before: Usage, after: Usage) -> bool:
@@ -70,7 +74,7 @@ def middle(samples: list[Usage]) -> Usage:
 def soak(run: LiveRun, minutes: float) -> int:
     """Watches the run; prints the table; returns how many lines of it are not flat."""
     history: list[dict[str, Usage]] = []
-    pending: list[int] = []
+    pending: list[int | None] = []
     end = time.monotonic() + 60.0 * minutes
     while time.monotonic() < end:
         time.sleep(_PERIOD_SECONDS)
@@ -94,10 +98,15 @@ def soak(run: LiveRun, minutes: float) -> int:
     updates = run.rows("learner")[-1]["updates"]
     print(
         f"{minutes:g} minutes, {updates} updates, {restarts} restarts, "
-        f"unread telemetry rows: {max(pending[quarter : 2 * quarter], default=0)} -> "
-        f"{max(pending[-quarter:])} at most"
+        f"unread telemetry rows: {most(pending[quarter : 2 * quarter])} -> "
+        f"{most(pending[-quarter:])} at most, {pending.count(None)} times without an answer"
     )
     return failures + restarts
+
+
+def most(counts: list[int | None]) -> int:
+    """The largest of those that were told."""
+    return max((count for count in counts if count is not None), default=0)
 
 
 def main() -> int:
