@@ -1,8 +1,8 @@
 """The score of each run at its end, and the per-game table beside the paper's.
 
 As in the paper, the score of a run is the mean of its evaluations over its last 5M frames; a run
-too short for that is scored by all its evaluations, and the table says so. The error is that of
-the mean over runs (seeds), not over evaluations.
+too short for that is scored by those of its second half, and the table says so. The error is that
+of the mean over runs (seeds), not over evaluations.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     paper: Score | None  # human-normalized
     num_runs: int
     evaluations: int  # over all runs, those that were averaged
-    whole_run: bool  # some run was shorter than the window, and all its evaluations were averaged
+    short_run: bool  # some run was shorter than the window, and its second half was averaged
 
     @property
     def difference(self) -> float | None:
@@ -41,7 +41,8 @@ def in_window(run: Run) -> np.ndarray:
     """Which evaluations the score of a run is the mean of."""
     frames = run.evaluations.frames
     if is_shorter_than_window(run):
-        return np.ones(len(frames), bool)
+        # Not all: the first evaluation is of a network that has learned nothing.
+        return frames >= frames[-1] / 2
     return frames > frames[-1] - WINDOW_FRAMES
 
 
@@ -79,7 +80,7 @@ def _cell(game: str, method: str, runs: Sequence[Run]) -> Cell:
         paper=paper_scores().get((game, runs[0].algorithm)),
         num_runs=len(runs),
         evaluations=int(sum(c.sum() for c in chosen)),
-        whole_run=any(is_shorter_than_window(run) for run in runs),
+        short_run=any(is_shorter_than_window(run) for run in runs),
     )
 
 

@@ -84,7 +84,7 @@ def _aggregates(contents: Contents) -> str:
 def _scores(contents: Contents) -> str:
     intro = (
         f"Mean ± standard error over runs of the score of the last {WINDOW_FRAMES // 10**6}M "
-        "frames; a star marks runs shorter than that, scored by all their evaluations. The paper's "
+        "frames; a star marks runs shorter than that, scored by their second half. The paper's "
         "are its Table 1: 200M frames, full action set, human-normalized. The difference is ours "
         "less theirs."
     )
@@ -94,8 +94,8 @@ def _scores(contents: Contents) -> str:
             _text(cell.game),
             _text(cell.method),
             _number(cell.num_runs, str(cell.num_runs)),
-            _score(cell.raw, star=cell.whole_run),
-            _score(cell.normalized, star=cell.whole_run),
+            _score(cell.raw, star=cell.short_run),
+            _score(cell.normalized, star=cell.short_run),
             _score(cell.paper),
             _number(cell.difference, difference_text(cell.difference)),
         ]

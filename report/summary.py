@@ -27,7 +27,7 @@ def render(
     parts += [
         "## Each game",
         f"Mean ± standard error over runs of the last {WINDOW_FRAMES // 10**6}M frames; * marks "
-        "runs shorter than that, scored by all their evaluations. The paper's are its Table 1 "
+        "runs shorter than that, scored by their second half. The paper's are its Table 1 "
         "(200M frames, full action set, human-normalized).",
         _scores(cells),
     ]
@@ -56,8 +56,8 @@ def _scores(cells: Sequence[Cell]) -> str:
             cell.game,
             cell.method,
             str(cell.num_runs),
-            score_text(cell.raw, star=cell.whole_run),
-            score_text(cell.normalized, star=cell.whole_run),
+            score_text(cell.raw, star=cell.short_run),
+            score_text(cell.normalized, star=cell.short_run),
             score_text(cell.paper),
             difference_text(cell.difference),
         ]

@@ -38,7 +38,7 @@ def score_table(cells: Iterable[Cell]) -> Table:
             cell.method,
             cell.num_runs,
             cell.evaluations,
-            cell.whole_run,
+            cell.short_run,
             *cell.raw,
             *(cell.normalized or (None, None)),
             *(cell.paper or (None, None)),

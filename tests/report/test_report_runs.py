@@ -120,15 +120,15 @@ def test_the_score_of_a_long_run_is_that_of_its_last_5m_frames(tmp_path):
     # Runs score 11 and 12: mean 11.5, deviation 1/sqrt(2), over the root of two.
     assert cell.raw.mean == pytest.approx(11.5)
     assert cell.raw.stderr == pytest.approx(0.5)
-    assert (cell.num_runs, cell.evaluations, cell.whole_run) == (2, 4, False)
+    assert (cell.num_runs, cell.evaluations, cell.short_run) == (2, 4, False)
     assert cell.paper == Score(1.16, 0.00)
     assert cell.difference == pytest.approx(cell.normalized.mean - 1.16)
 
 
-def test_a_short_run_is_scored_by_all_its_evaluations_and_marked(tmp_path):
+def test_a_short_run_is_scored_by_its_second_half_and_marked(tmp_path):
     write_run(tmp_path / "run", returns=(1.0, 2.0, 3.0))
     [cell] = table_of(methods_of(read(tmp_path)[0], print))
-    assert (cell.raw, cell.whole_run) == (Score(2.0, None), True)
+    assert (cell.raw, cell.short_run) == (Score(2.5, None), True)
 
 
 def test_the_paper_has_56_games_and_four_algorithms():
