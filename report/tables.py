@@ -29,7 +29,7 @@ def write_csv(table: Table, folder: pathlib.Path) -> None:
 def score_table(cells: Iterable[Cell]) -> Table:
     """One row per game and method, beside the paper's Table 1."""
     columns = (
-        "game", "method", "runs", "evaluations", "all_evaluations", "return", "return_stderr",
+        "game", "method", "runs", "evaluations", "short_run", "return", "return_stderr",
         "human_normalized", "human_normalized_stderr", "paper", "paper_stderr", "difference",
     )  # fmt: skip
     rows = [
