@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from report.metrics_file import Row
 
 # In every row, and already there as wall time, tag and step.
@@ -43,8 +45,9 @@ class EventWriter:
                 self._writer = tf.summary.create_file_writer(os.fspath(self.path))
             with self._writer.as_default():
                 for row in rows:
+                    step = np.array(row["frames"], np.int64)
                     for key, value in _scalars(row):
-                        tf.summary.scalar(f"{row['role']}/{key}", value, step=int(row["frames"]))
+                        tf.summary.scalar(f"{row['role']}/{key}", value, step=step)
             self._writer.flush()
         except tf.errors.OpError as error:
             self._abandon_writer(tf)
@@ -69,11 +72,14 @@ class EventWriter:
                 file.unlink()
 
 
-def _scalars(row: Row) -> Iterable[tuple[str, float]]:
-    """The numeric values of a row; a missing value (None) and texts have no scalar."""
+def _scalars(row: Row) -> Iterable[tuple[str, np.ndarray]]:
+    """The numeric values of a row; a missing value (None) and texts have no scalar.
+
+    As arrays: TensorFlow keeps every Python number it has ever been given, some 300 bytes each.
+    """
     for key, value in row.items():
         if key not in _NOT_SCALARS and isinstance(value, numbers.Real):
-            yield key, float(value)
+            yield key, np.array(value, np.float32)
 
 
 def _os_error(error: Any, path: Path) -> OSError:

@@ -23,6 +23,7 @@ class Fault(NamedTuple):
 
     name: str
     inject: Callable[[LiveRun, random.Random], None]
+    ends_all: bool = False  # no role lives through it
 
 
 def _send(name: str, number: signal.Signals) -> Callable[[LiveRun, random.Random], None]:
@@ -114,11 +115,11 @@ def flip(path: pathlib.Path) -> None:
 LIVE_FAULTS = (
     *(Fault(f"kill -9 {role}", _send(role, signal.SIGKILL)) for role in ROLES),
     *(Fault(f"kill -STOP {role}", _send(role, signal.SIGSTOP)) for role in ROLES),
-    Fault("kill -9 supervisor, resumed", _kill_supervisor),
+    Fault("kill -9 supervisor, resumed", _kill_supervisor, ends_all=True),
     Fault("kill -STOP supervisor, 2-5 s", _suspend_supervisor),
-    Fault("learner checkpoint half-written", _damage_learner(halve)),
-    Fault("learner checkpoint corrupt", _damage_learner(flip)),
-    Fault("replay checkpoint half-written", _damage_replay),
+    Fault("learner checkpoint half-written", _damage_learner(halve), ends_all=True),
+    Fault("learner checkpoint corrupt", _damage_learner(flip), ends_all=True),
+    Fault("replay checkpoint half-written", _damage_replay, ends_all=True),
     Fault(f"{_CONNECTIONS:,} idle or noisy connections", _flood),
 )
 

@@ -24,7 +24,7 @@ from reverb_server import tables
 _PERIOD_SECONDS = 5.0
 _START_SECONDS = 180.0
 # What may come and go: allocators keep some, and a thread pool fills up slowly.
-_MEMORY_GROWTH, _MEMORY_BYTES = 0.05, 16 << 20
+_MEMORY_GROWTH, _MEMORY_BYTES = 0.02, 8 << 20
 _COUNT_GROWTH = 3
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from rich.console import Console
 
@@ -747,3 +748,18 @@ class TestRunMonitor:
                 view=view,
             )
         assert view.closed
+
+
+def test_events_leave_nothing_behind_in_memory(tmp_path):
+    events = EventWriter(tmp_path)
+
+    def write(start: int) -> None:
+        events.append([learner_row(frames=i, loss=i + 0.5) for i in range(start, start + 5000)])
+
+    write(0)
+    before = psutil.Process().memory_info().rss
+    for start in range(5000, 25000, 5000):
+        write(start)
+    # 40,000 numbers; TensorFlow's memory of Python's own would be 10 MB.
+    assert psutil.Process().memory_info().rss - before < 4 << 20
+    events.close()
