@@ -17,6 +17,8 @@ import reverb
 
 _DONE = "DONE"
 _BLOCK_BYTES = 1 << 16
+# What Reverb turns a failed status into depends on its code: a full disk is an IndexError.
+_NOT_WRITTEN = (RuntimeError, LookupError, ValueError)
 
 
 class Written(NamedTuple):
@@ -53,7 +55,7 @@ class CheckpointFolder:
             path = pathlib.Path(client.checkpoint())
             seconds = time.monotonic() - started
             problem = None if is_whole(path) else f"{path} is torn; is the disk full?"
-        except RuntimeError as error:
+        except _NOT_WRITTEN as error:
             problem = str(error)
         if problem is not None:
             # What is in memory is worth more than its copy: the run goes on.

@@ -121,7 +121,7 @@ def _check_versions(run: LiveRun, seen: int) -> None:
 
 def full_disk_round(folder: pathlib.Path) -> Round:
     """Metrics, logs and checkpoints on a file system that is full for a while."""
-    name = "disk full for 12 s, then not"
+    name = "disk full for 12 s or more"
     subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES},mode=700", "tmpfs", str(folder)],
         check=True,
@@ -131,11 +131,10 @@ def full_disk_round(folder: pathlib.Path) -> Round:
         run.wait("the run starts", run.all_running, RECOVERY_SECONDS)
         run.wait_progress(RECOVERY_SECONDS)
         run.wait("replay checkpoint", lambda: _whole_replay(run), RECOVERY_SECONDS)
+        run.wait("metrics", lambda: run.rows("learner"), RECOVERY_SECONDS)
         ballast = faults.fill_disk(folder)
-        before = run.wait("the server answers", run.counts, RECOVERY_SECONDS)
         time.sleep(_FULL_SECONDS)
-        during = run.wait("the server answers", run.counts, RECOVERY_SECONDS)
-        assert during.samples > before.samples, "training stood still"
+        run.wait_progress(RECOVERY_SECONDS)
         seen, full_until, started = len(run.rows("learner")), time.time(), time.monotonic()
         ballast.unlink()
         run.wait("metrics again", lambda: len(run.rows("learner")) > seen, RECOVERY_SECONDS)
@@ -215,7 +214,7 @@ def in_own_mounts(folder: pathlib.Path) -> Round:
     )
     if done.returncode != 0:
         return Round(
-            "disk full for 12 s, then not", None, 0, 0, f"it ended with code {done.returncode}"
+            "disk full for 12 s or more", None, 0, 0, f"it ended with code {done.returncode}"
         )
     return Round(*json.loads(done.stdout.splitlines()[-1]))
 
