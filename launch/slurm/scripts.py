@@ -19,6 +19,8 @@ _JOB = '"$SLURM_JOB_ID"'
 TASK = '"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'
 _CRASH_SECONDS = 20  # a host killed sooner than this after its start would be killed again
 
+_REQUEUE_TRIES, _REQUEUE_PAUSE = 20, 15  # a controller that restarts is back within minutes
+
 # Slurm signals this shell before the time limit; `wait` returns early then, so it is asked again.
 # A host that makes room, or that was killed by something else than Slurm, goes back to the queue.
 _BODY = """\
@@ -34,7 +36,10 @@ if [ "$code" -gt 128 ] && [ "$cancelled" = no ] && [ "$SECONDS" -ge {crash_secon
     code={come_back}
 fi
 if [ "$code" -eq {come_back} ]; then
-    scontrol requeue {this_job}
+    for attempt in {{1..{requeue_tries}}}; do
+        scontrol requeue {this_job} && break
+        sleep {requeue_pause}
+    done
 fi
 {afterwards}exit "$code"
 """
@@ -132,6 +137,8 @@ def batch_script(
         command=command,
         crash_seconds=_CRASH_SECONDS,
         come_back=int(ExitCode.COME_BACK),
+        requeue_tries=_REQUEUE_TRIES,
+        requeue_pause=_REQUEUE_PAUSE,
         this_job=this_job,
         afterwards=afterwards,
     )

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.skipif(
 WAIT_SECONDS = 900.0  # bounds a hang; a step needs a minute or two, more on a loaded machine
 CHECKPOINT_SECONDS = 5.0
 ORPHAN_SECONDS = 20.0
+HURRY_SECONDS = 15
 WARM_SECONDS = 25.0  # a host killed sooner after its start is not requeued
 ROOT = pathlib.Path(__file__).parents[2]
 TRAIN_FLAGS = (
@@ -133,18 +135,29 @@ class Run:
         self.wait_for("the learner learns", lambda: self.learns(now))
 
     def hurry(self, role: str) -> None:
-        """Slurm lets a requeued job wait two minutes; an impatient user may say `now`."""
+        """Slurm lets a requeued job wait two minutes; an impatient user may shorten that.
+
+        Not to nothing: a host refuses a job that starts in the second in which it ended there.
+        """
         for job_id, job in self.jobs(role).items():
-            if job["reason"] == "BeginTime":
-                # The job may start by itself in between.
-                with contextlib.suppress(subprocess.CalledProcessError):
-                    self.cluster.call("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+            # The job may start by itself in between.
+            with contextlib.suppress(subprocess.CalledProcessError, ValueError):
+                if job["reason"] == "BeginTime" and self._waits_for(job_id) > 2 * HURRY_SECONDS:
+                    start = f"StartTime=now+{HURRY_SECONDS}"
+                    self.cluster.call("scontrol", "update", f"JobId={job_id}", start)
+
+    def _waits_for(self, job_id: str) -> float:
+        """Seconds until a job of the queue may start."""
+        said = self.cluster.call("squeue", "--noheader", f"--jobs={job_id}", "--format=%S")
+        start = datetime.datetime.fromisoformat(said.strip())
+        return (start - datetime.datetime.now()).total_seconds()
 
     def logs(self) -> str:
         return self.logs_of(self.run_dir.root / "logs")
 
     def logs_of(self, folder: pathlib.Path) -> str:
-        logs = sorted(folder.iterdir())
+        # Slurm's own come first: they say how a host ended.
+        logs = sorted(folder.iterdir(), key=lambda log: (log.name[:6] != "slurm-", log.name))
         return "\n".join(f"== {log.name}\n{log.read_text()[-1500:]}" for log in logs)
 
 

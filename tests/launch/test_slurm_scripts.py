@@ -9,7 +9,7 @@ import pytest
 from tiny_run import tiny_config
 
 from launch.engine import EngineRecord, HostsOptions
-from launch.errors import InputError
+from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.slurm import commands
 from launch.slurm.options import SlurmOptions, time_limit_seconds
@@ -116,6 +116,25 @@ def test_the_scripts_are_valid_shell(script):
         else actor_script(record, RUN_DIR)
     )
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+@pytest.mark.parametrize("refusals", [0, 2])
+def test_a_host_that_makes_room_asks_for_its_place_in_the_queue_until_it_has_it(tmp_path, refusals):
+    asked = tmp_path / "asked"
+    stand_ins = {
+        "scontrol": f'echo "$@" >> {asked}; [ $(wc -l < {asked}) -gt {refusals} ]',
+        "sleep": ":",
+    }
+    for name, body in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    script = learner_script(make_record(), tiny_config(), tmp_path)
+    [command] = [line for line in script.splitlines() if line.endswith(" &")]
+    script = script.replace(command, f"(exit {ExitCode.COME_BACK.value}) &")
+    environment = {"SLURM_JOB_ID": "12", "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-c", script], env=environment, timeout=30)
+    assert done.returncode == ExitCode.COME_BACK
+    assert asked.read_text().splitlines() == ["requeue 12"] * (refusals + 1)
 
 
 def test_array_ranges_are_as_sbatch_takes_them():
