@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.naive_update import NaiveUpdate, make_plain_network
 from benchmarks.random_batch import random_batch
-from benchmarks.timing import Cost, compare, cost_of, mean_cost
+from benchmarks.timing import Cost, compare, mean_cost
 from launch import components
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
@@ -20,13 +20,8 @@ from learner.optimizers import make_optimizer
 _BATCHES = 4  # so that no batch stays in the cache from one update to the next
 
 
-def bare_update(config: Config, *, calls: int = 20, rounds: int = 5) -> Cost:
-    """The learner's own jitted update."""
-    return cost_of(_ours(config), calls=calls, rounds=rounds)
-
-
 def mean_bare_update(config: Config, *, seconds: float) -> Cost:
-    """The same over a while, slow moments and all."""
+    """The learner's own jitted update over a while, slow moments and all."""
     return mean_cost(_ours(config), seconds=seconds)
 
 

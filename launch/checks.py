@@ -7,6 +7,7 @@ import psutil
 
 from actors.games import UnknownGameError, check_game
 from launch import config as config_lib
+from launch.bounds import MAX_SEED, check_at_least_one, check_positive, check_within
 from launch.config import Config
 from launch.errors import InputError
 from reverb_server.port import PortInUseError, check_port_free
@@ -62,7 +63,7 @@ _WITHIN = {
     "priority_alpha": (0, 1),
     "priority_beta": (0, 1),
     "port": (0, 65535),
-    "seed": (0, 2**31 - 1),
+    "seed": (0, MAX_SEED),
     "max_noops": (0, 1000),
     "epsilon_decay_frames": (0, 2**62),
 }
@@ -108,16 +109,17 @@ def check_new_run_dir(run_dir: pathlib.Path) -> None:
         )
 
 
-def check_port(port: int) -> None:
-    """A fixed port must be free."""
-    try:
-        check_port_free(port)
-    except PortInUseError as error:
-        raise InputError(str(error)) from None
+def check_machine(config: Config) -> None:
+    """This host, which is to hold replay, must have the memory and the port for it."""
+    _check_memory(config)
+    if config.replay.port:
+        try:
+            check_port_free(config.replay.port)
+        except PortInUseError as error:
+            raise InputError(str(error)) from None
 
 
-def check_memory(config: Config) -> None:
-    """A full replay must fit into this host: the one that will hold it."""
+def _check_memory(config: Config) -> None:
     needed, available = replay_bytes_estimate(config), psutil.virtual_memory().available
     if needed > available:
         raise InputError(
@@ -139,13 +141,8 @@ def _check_numbers(config: Config) -> None:
         "learning_rate": config.learning_rate,
         "epsilon_decay_frames": config.epsilon_decay_frames,
     }
-    for name in _AT_LEAST_ONE:
-        if values[name] < 1:
-            raise InputError(f"{name}={values[name]} must be at least 1")
-    # `not >` and not `<=`: a NaN is refused too.
-    for name in _POSITIVE:
-        if values[name] is not None and not values[name] > 0:
-            raise InputError(f"{name}={values[name]} must be greater than 0")
+    check_at_least_one(**{name: values[name] for name in _AT_LEAST_ONE})
+    check_positive(**{name: values[name] for name in _POSITIVE})
     for name, most in _AT_MOST.items():
         if values[name] > most:
             raise InputError(f"{name}={values[name]} must be at most {most}")
@@ -153,8 +150,7 @@ def _check_numbers(config: Config) -> None:
         if values[name] is not None and math.isinf(values[name]):
             raise InputError(f"{name}={values[name]} must be finite")
     for name, (low, high) in _WITHIN.items():
-        if not low <= values[name] <= high:
-            raise InputError(f"{name}={values[name]} must lie between {low} and {high}")
+        check_within(low, high, **{name: values[name]})
 
 
 def _check_warmup(config: Config) -> None:

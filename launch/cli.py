@@ -194,12 +194,8 @@ def _train(args: Sequence[str]) -> ExitCode:
 def _train_defaults(args: Sequence[str]) -> _TrainFlags:
     """Defaults of the other flags depend on --preset and --resume, so these are read first."""
     early = _Early.read(args)
-    if not early.resume:
-        config = config_lib.PRESETS.get(early.preset, config_lib.PRESETS[_DEFAULT_PRESET])
-        return _TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
-    config = config_to_resume(early.run_dir)
-    assert early.run_dir is not None  # there is a config in it
-    former = load_engine(RunDir(early.run_dir))
+    config = config_to_resume(early.run_dir) if early.resume else early.preset_config
+    former = load_engine(RunDir(early.run_dir)) if early.resume and early.run_dir else None
     if former is None:
         return _TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
     return _TrainFlags(TrainRequest(engine=former.engine), config, former.hosts, former.slurm)
@@ -209,15 +205,17 @@ def _train_defaults(args: Sequence[str]) -> _TrainFlags:
 class _Early:
     """The flags that decide what the others default to."""
 
-    preset: str
+    preset_config: Config
     resume: bool
     run_dir: pathlib.Path | None
 
     @classmethod
     def read(cls, args: Sequence[str]) -> "_Early":
         run_dir = _value_of("--run-dir", args)
+        preset = _value_of("--preset", args) or _DEFAULT_PRESET
         return cls(
-            preset=_value_of("--preset", args) or _DEFAULT_PRESET,
+            # The parser will refuse a name that is unknown.
+            preset_config=config_lib.PRESETS.get(preset, config_lib.PRESETS[_DEFAULT_PRESET]),
             resume="--resume" in args,
             run_dir=None if run_dir is None else pathlib.Path(run_dir),
         )
@@ -274,9 +272,7 @@ def _tabular(args: Sequence[str]) -> ExitCode:
 def _profile(args: Sequence[str]) -> ExitCode:
     from benchmarks.profile import profile
 
-    preset = _Early.read(args).preset
-    config = config_lib.PRESETS.get(preset, config_lib.PRESETS[_DEFAULT_PRESET])
-    default = _ProfileFlags(request=ProfileRequest(), config=config)
+    default = _ProfileFlags(request=ProfileRequest(), config=_Early.read(args).preset_config)
     flags = _parse(_ProfileFlags, args, "profile", default=default)
     return profile(flags.config, flags.request)
 

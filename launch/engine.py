@@ -6,8 +6,9 @@ A run without that file is a local one.
 import dataclasses
 import json
 import secrets
-from typing import Any, Literal
+from typing import Literal
 
+from launch.bounds import check_at_least_one
 from launch.errors import InputError
 from launch.run_dir import RunDir, write_atomically
 from launch.slurm.options import SlurmOptions
@@ -68,7 +69,4 @@ def load_engine(run_dir: RunDir) -> EngineRecord | None:
 
 def check_hosts(hosts: HostsOptions) -> None:
     """Raises InputError for numbers no run can have."""
-    values: dict[str, Any] = dataclasses.asdict(hosts)
-    for name, value in values.items():
-        if value < 1:
-            raise InputError(f"{name}={value} must be at least 1")
+    check_at_least_one(**dataclasses.asdict(hosts))

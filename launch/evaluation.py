@@ -10,9 +10,10 @@ from scipy import stats
 from actors import games
 from actors.evaluate import EpisodeScores, play_episodes
 from launch import components
+from launch.bounds import check_at_least_one
 from launch.config import Config
-from launch.errors import ExitCode, InputError
-from launch.newest_params import NewestParams, load_newest
+from launch.errors import ExitCode
+from launch.newest_params import NewestParams, load_newest, playing_epsilon
 from launch.run_dir import RunDir
 from learner.networks import acting_params
 
@@ -34,13 +35,8 @@ def evaluate(
 ) -> ExitCode:
     """Plays so many episodes and prints their scores."""
     config = run_dir.load_config()
-    epsilon = config.evaluator.eval_epsilon if epsilon is None else epsilon
-    if episodes < 1:
-        raise InputError(f"episodes={episodes} must be at least 1")
-    if not 0 <= epsilon <= 1:
-        raise InputError(f"epsilon={epsilon} must lie between 0 and 1")
-    if not 0 <= seed < 2**31:
-        raise InputError(f"seed={seed} must lie between 0 and {2**31 - 1}")
+    check_at_least_one(episodes=episodes)
+    epsilon = playing_epsilon(config, epsilon, seed=seed)
     newest = load_newest(run_dir, config)
     scores = _play(config, newest, episodes=episodes, epsilon=epsilon, seed=seed)
     raw = mean_interval(scores.returns, seed=seed)

@@ -7,7 +7,6 @@ the run.
 """
 
 import dataclasses
-import json
 import os
 import pathlib
 import signal
@@ -17,16 +16,15 @@ import tempfile
 import time
 from typing import Literal
 
-import portpicker
-
 from launch import checks
 from launch.config import Config
 from launch.engine import EngineRecord, load_engine
 from launch.errors import ExitCode, InputError
 from launch.host_name import this_host
-from launch.host_nodes import StopSignals, node_environment, note, supervise_nodes
+from launch.host_nodes import StopSignals, node_environment, note, replay_port, supervise_nodes
+from launch.host_status import write_host_status
 from launch.layout import NodeName, node_names
-from launch.run_dir import RunDir, write_atomically
+from launch.run_dir import RunDir
 from launch.slurm.commands import node_address
 from launch.supervisor import Outcome, die_with_parent
 
@@ -127,7 +125,7 @@ class _Host:
         )
 
     def _learn(self) -> Outcome:
-        port = self._config.replay.port or portpicker.pick_unused_port()
+        port = replay_port(self._config)
         address = f"{self._request.address or node_address()}:{port}"
         self._run_dir.publish_address(address)
         note(f"{this_host()}: learner, replay at {address}")
@@ -149,7 +147,7 @@ class _Host:
         if outcome is Outcome.FAILED:
             return ExitCode.FAILED
         if outcome is Outcome.STOPPED and self._stop.requested:
-            return ExitCode.COME_BACK if self._stop.come_back else ExitCode.INTERRUPTED
+            return self._stop.exit_code
         return ExitCode.DONE
 
     def _preflight(self) -> ExitCode | None:
@@ -159,7 +157,7 @@ class _Host:
             return None
         if self._stop.requested:
             self._write_state("stopped")
-            return ExitCode.COME_BACK if self._stop.come_back else ExitCode.INTERRUPTED
+            return self._stop.exit_code
         if self._run_dir.stop_file.exists():
             self._write_state("stopped")
             return ExitCode.DONE
@@ -175,9 +173,7 @@ class _Host:
         """Exit code and last words of the checks, which a stop cuts short."""
         if not self._plays:
             try:
-                checks.check_memory(self._config)
-                if self._config.replay.port:
-                    checks.check_port(self._config.replay.port)
+                checks.check_machine(self._config)
             except InputError as error:
                 return ExitCode.FAILED, str(error)
         role = "actor" if self._plays else "learner"
@@ -211,17 +207,8 @@ class _Host:
 
     def _write_state(self, state: str, *, problem: str | None = None) -> None:
         """What `vantage status` shows of this host while no supervisor writes."""
-        status = {
-            "state": state,
-            "host": this_host(),
-            "pid": os.getpid(),
-            "started": time.time(),
-            "updated": time.time(),
-            "nodes": [],
-            "problem": problem,
-        }
         try:
             self._status_file.parent.mkdir(exist_ok=True)
-            write_atomically(self._status_file, json.dumps(status, indent=1))
+            write_host_status(self._status_file, state, started=time.time(), problem=problem)
         except OSError as error:
             raise InputError(f"cannot write '{self._status_file}': {error.strerror}") from None

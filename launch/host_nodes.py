@@ -6,7 +6,10 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
+import portpicker
+
 from launch.config import Config
+from launch.errors import ExitCode
 from launch.layout import RESTART_VARIABLE, NodeName
 from launch.monitor.follow import MetricsFollower
 from launch.monitor.terminal import View, make_view
@@ -43,7 +46,12 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.requested = False
-        self.come_back = False
+        self._come_back = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How a process ends that stopped for these signals."""
+        return ExitCode.COME_BACK if self._come_back else ExitCode.INTERRUPTED
 
     def install(self, kill: Callable[[], None]) -> None:
         """Takes over the signals of this process."""
@@ -51,7 +59,7 @@ class StopSignals:
         def handle(number: int, frame: object) -> None:
             del frame
             if not self.requested:
-                self.come_back = number == signal.SIGUSR1
+                self._come_back = number == signal.SIGUSR1
                 note("stopping: draining and writing checkpoints (Ctrl-C again to kill)")
             elif number == signal.SIGINT:
                 # Only from a terminal: schedulers repeat SIGTERM, and kill in their own time.
@@ -103,6 +111,11 @@ def supervise_nodes(
     finally:
         if view is not None:
             view.close()
+
+
+def replay_port(config: Config) -> int:
+    """Where replay is to listen on this host: the config's port, or a free one."""
+    return config.replay.port or portpicker.pick_unused_port()
 
 
 def node_environment(role: str) -> dict[str, str]:

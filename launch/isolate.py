@@ -18,6 +18,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from launch.command import vantage_command
+
 _VARIABLE = "VANTAGE_ISOLATED"
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
@@ -50,8 +52,7 @@ def enter() -> NoReturn:
         )
         sys.exit(_REFUSED)
     os.environ[_VARIABLE] = "1"
-    code = "from launch.cli import main; main()"
-    os.execv(sys.executable, [sys.executable, "-c", code, *sys.argv[1:]])
+    os.execv(sys.executable, vantage_command(*sys.argv[1:]))
 
 
 def _unshare() -> None:

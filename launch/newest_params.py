@@ -4,6 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from launch import components
+from launch.bounds import MAX_SEED, check_within
 from launch.config import Config
 from launch.errors import InputError
 from launch.learner_state import restore
@@ -17,6 +18,14 @@ class NewestParams(NamedTuple):
     params: Any
     updates: int
     frames: int
+
+
+def playing_epsilon(config: Config, asked: float | None, *, seed: int) -> float:
+    """The exploration rate asked for, or the run's own; refuses an impossible rate or seed."""
+    epsilon = config.evaluator.eval_epsilon if asked is None else asked
+    check_within(0, 1, epsilon=epsilon)
+    check_within(0, MAX_SEED, seed=seed)
+    return epsilon
 
 
 def load_newest(run_dir: RunDir, config: Config) -> NewestParams:

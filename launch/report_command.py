@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from actors.games import reference_scores
+from launch.bounds import check_at_least_one
 from launch.errors import ExitCode, InputError
 
 
@@ -14,8 +15,7 @@ def report(folder: pathlib.Path, out: pathlib.Path, *, resamples: int) -> ExitCo
     """Writes the report on all runs at or below a folder."""
     from report.build import SUMMARY, NothingToReportError, build_report
 
-    if resamples < 1:
-        raise InputError(f"resamples={resamples} must be at least 1")
+    check_at_least_one(resamples=resamples)
     try:
         page = build_report(
             folder, out, references=reference_scores(), warn=_warn, resamples=resamples

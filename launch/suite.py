@@ -48,7 +48,7 @@ def suite(
     view = SuiteView()
     runs = [_Run(run, request.out / "logs" / f"{run.name}.log") for run in planned]
     _say_what_is_there(runs, request.out, view.say)
-    stop = _StopSignals(runs, view.say)
+    stop = _StopSignals(runs)
     stop.install()
     try:
         _run_all(runs, request.parallel or 1, view, stop)
@@ -156,8 +156,8 @@ class _Run:
 class _StopSignals:
     """Ctrl-C or SIGTERM: passed on to the runs under way, and no other run is started."""
 
-    def __init__(self, runs: Sequence[_Run], say: Callable[[str], None]):
-        self._runs, self._say = runs, say
+    def __init__(self, runs: Sequence[_Run]):
+        self._runs = runs
         self.count = 0
 
     def install(self) -> None:

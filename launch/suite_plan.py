@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -10,6 +9,8 @@ from typing import Literal, NamedTuple
 from actors.games import reference_scores
 from launch import checks
 from launch import config as config_lib
+from launch.bounds import check_at_least_one
+from launch.command import vantage_command
 from launch.config import Algorithm, Config, PresetName
 from launch.errors import InputError
 from launch.run_dir import RunDir
@@ -101,14 +102,11 @@ def train_command(run: PlannedRun) -> list[str]:
     """The command that starts a run, or continues it where it has been started."""
     resume = ["--resume"] if run.run_dir.config_file.exists() else []
     train = ["train", *run.train_args, "--run-dir", str(run.run_dir.root), *resume]
-    return [sys.executable, "-m", "launch", *train]
+    return vantage_command(*train)
 
 
 def _check(request: SuiteRequest, extra_args: Sequence[str]) -> None:
-    for name in ("seeds", "parallel"):
-        value = getattr(request, name)
-        if value is not None and value < 1:
-            raise InputError(f"{name}={value} must be at least 1")
+    check_at_least_one(seeds=request.seeds, parallel=request.parallel)
     if any(arg.partition("=")[0] == "--engine" for arg in extra_args):
         raise InputError("--engine is the suite's own: give it before the bare --")
     for name in ("games", "algorithms"):

@@ -8,7 +8,6 @@ when the supervisor dies, however it dies, the kernel kills them (PR_SET_PDEATHS
 import ctypes
 import dataclasses
 import enum
-import json
 import os
 import pathlib
 import signal
@@ -18,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 from launch.host_name import this_host
+from launch.host_status import write_host_status
 from launch.layout import NodeName
-from launch.run_dir import write_atomically
 
 _TICK_SECONDS = 0.2
 _QUICK_FAILURE_SECONDS = 30.0
@@ -279,28 +278,22 @@ class Supervisor:
         if not force and now - self._status_at < _STATUS_SECONDS:
             return
         self._status_at = now
-        host = this_host()
-        status = {
-            "state": self._run_state,
-            "host": host,
-            "pid": os.getpid(),
-            "started": self._started,
-            "updated": time.time(),
-            "nodes": [
-                {
-                    "role": node.spec.name.role,
-                    "index": node.spec.name.index,
-                    "host": host,
-                    "pid": node.pid,
-                    "state": node.state.value,
-                    "restarts": max(node.restarts, 0),
-                    "exit_code": node.exit_code,
-                }
-                for node in self._nodes
-            ],
-        }
+        nodes = [
+            {
+                "role": node.spec.name.role,
+                "index": node.spec.name.index,
+                "host": this_host(),
+                "pid": node.pid,
+                "state": node.state.value,
+                "restarts": max(node.restarts, 0),
+                "exit_code": node.exit_code,
+            }
+            for node in self._nodes
+        ]
         try:
-            write_atomically(self._status_file, json.dumps(status, indent=1))
+            write_host_status(
+                self._status_file, self._run_state, started=self._started, nodes=nodes
+            )
             self._status_problem = None
         except OSError as error:
             # A full disk must not end the training; say it once.

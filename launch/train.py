@@ -6,14 +6,12 @@ import sys
 import time
 from typing import IO
 
-import portpicker
-
 from launch import checks
 from launch import config as config_lib
 from launch.config import Config
 from launch.engine import EngineName
 from launch.errors import ExitCode, InputError
-from launch.host_nodes import StopSignals, note, supervise_nodes
+from launch.host_nodes import StopSignals, note, replay_port, supervise_nodes
 from launch.layout import node_names
 from launch.run_dir import RunDir
 from launch.supervisor import Outcome
@@ -46,9 +44,7 @@ def train(config: Config, request: TrainRequest) -> ExitCode:
     if request.dry_run:
         raise InputError("--dry-run shows what --engine slurm or hosts would start; add --engine")
     checks.check_config(config)
-    checks.check_memory(config)
-    if config.replay.port:
-        checks.check_port(config.replay.port)
+    checks.check_machine(config)
     run_dir = checked_run_dir(config, request)
     with taken(run_dir, config):
         run_dir.engine_file.unlink(missing_ok=True)
@@ -122,7 +118,7 @@ def _is_running(run_dir: RunDir) -> bool:
 
 
 def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
-    port = config.replay.port or portpicker.pick_unused_port()
+    port = replay_port(config)
     run_dir.publish_address(f"localhost:{port}")
     run_dir.stop_file.unlink(missing_ok=True)
     _introduce(config, run_dir, port)
@@ -149,8 +145,6 @@ def _conclude(outcome: Outcome, run_dir: RunDir, stop: StopSignals) -> ExitCode:
         return ExitCode.FAILED
     if outcome is Outcome.STOPPED:
         print(f"stopped; {resume}")
-        if stop.come_back:
-            return ExitCode.COME_BACK
-        return ExitCode.INTERRUPTED if stop.requested else ExitCode.DONE
+        return stop.exit_code if stop.requested else ExitCode.DONE
     print(f"finished; see {run_dir.root}")
     return ExitCode.DONE

@@ -13,9 +13,10 @@ from actors.environment import LAST, AtariBatch
 from actors.policy import epsilon_greedy
 from actors.screen import ColorTwin, Screen
 from launch import components
+from launch.bounds import check_positive
 from launch.config import Config
-from launch.errors import ExitCode, InputError
-from launch.newest_params import load_newest
+from launch.errors import ExitCode
+from launch.newest_params import load_newest, playing_epsilon
 from launch.overlay import Overlay, Thought, enlarge
 from launch.run_dir import RunDir
 from launch.video import make_sink
@@ -43,13 +44,8 @@ def watch(
 ) -> ExitCode:
     """Shows one episode, or its first `max_seconds`."""
     config = run_dir.load_config()
-    epsilon = config.evaluator.eval_epsilon if epsilon is None else epsilon
-    if not 0 <= epsilon <= 1:
-        raise InputError(f"epsilon={epsilon} must lie between 0 and 1")
-    if not max_seconds > 0:
-        raise InputError(f"max_seconds={max_seconds} must be greater than 0")
-    if not 0 <= seed < 2**31:
-        raise InputError(f"seed={seed} must lie between 0 and {2**31 - 1}")
+    epsilon = playing_epsilon(config, epsilon, seed=seed)
+    check_positive(max_seconds=max_seconds)
     fps = _EMULATOR_FPS / config.environment.action_repeat
     newest = load_newest(run_dir, config)
     title = f"{config.environment.game}, {config.learner.algorithm}, {newest.frames:,} frames"

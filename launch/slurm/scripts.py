@@ -3,10 +3,10 @@
 import math
 import pathlib
 import shlex
-import sys
 from collections.abc import Sequence
 
 from launch import checks
+from launch.command import vantage_command
 from launch.config import Config
 from launch.engine import EngineRecord
 from launch.errors import ExitCode
@@ -66,10 +66,7 @@ def learner_script(record: EngineRecord, config: Config, run_dir: pathlib.Path) 
     slurm = record.slurm
     options = [
         f"--job-name={learner_job(record)}",
-        f"--cpus-per-task={slurm.learner_cpus}",
-        f"--mem={slurm.learner_mem or f'{learner_mib(config)}M'}",
-        *optional("--partition", slurm.learner_partition),
-        *optional("--gres", slurm.learner_gres),
+        *learner_options(slurm, learner_mib(config)),
         f"--output={pattern(run_dir)}/logs/slurm-learner-%j.log",
     ]
     command = _host_command(
@@ -79,6 +76,16 @@ def learner_script(record: EngineRecord, config: Config, run_dir: pathlib.Path) 
         stop_file=shlex.quote(str(run_dir / "stop")), actor_job=actor_job(record)
     )
     return batch_script(slurm, options, command, this_job=_JOB, afterwards=afterwards)
+
+
+def learner_options(slurm: SlurmOptions, needed_mib: int) -> list[str]:
+    """What a host with a learner on it asks for."""
+    return [
+        f"--cpus-per-task={slurm.learner_cpus}",
+        f"--mem={slurm.learner_mem or f'{needed_mib}M'}",
+        *_optional("--partition", slurm.learner_partition),
+        *_optional("--gres", slurm.learner_gres),
+    ]
 
 
 def learner_mib(config: Config) -> int:
@@ -94,7 +101,7 @@ def actor_script(record: EngineRecord, run_dir: pathlib.Path) -> str:
         f"--array={array_range(range(hosts.actor_hosts))}",
         f"--cpus-per-task={hosts.actors_per_host}",
         f"--mem={slurm.actor_mem or f'{hosts.actors_per_host * ACTOR_MIB}M'}",
-        *optional("--partition", slurm.actor_partition),
+        *_optional("--partition", slurm.actor_partition),
         f"--output={pattern(run_dir)}/logs/slurm-actor-%A_%a.log",
     ]
     command = _host_command(record, run_dir, ["--groups", "actor", "--index"])
@@ -126,8 +133,8 @@ def batch_script(
         "--open-mode=append",
         # B: the shell alone; its host supervisor stops the nodes in their order.
         f"--signal=B:USR1@{slurm.drain_seconds}",
-        *optional("--account", slurm.account),
-        *optional("--time", slurm.time),
+        *_optional("--account", slurm.account),
+        *_optional("--time", slurm.time),
     ]
     lines = [f"#SBATCH {shlex.quote(option)}" for option in [*options, *shared]]
     if slurm.sbatch_extra:
@@ -151,11 +158,10 @@ def _host_command(record: EngineRecord, run_dir: pathlib.Path, flags: list[str])
 
 def host_command(run_dir: pathlib.Path, flags: list[str]) -> str:
     """`vantage host` as a shell takes it, with the interpreter that runs this."""
-    vantage = [sys.executable, "-m", "launch", "host"]
-    return shlex.join([*vantage, "--run-dir", str(run_dir), *flags])
+    return shlex.join(vantage_command("host", "--run-dir", str(run_dir), *flags))
 
 
-def optional(option: str, value: str | None) -> list[str]:
+def _optional(option: str, value: str | None) -> list[str]:
     """An option, if there is a value for it."""
     return [] if value is None else [f"{option}={value}"]
 

@@ -2,6 +2,7 @@
 
 import pathlib
 
+from launch.bounds import check_at_least_one
 from launch.config import Config
 from launch.engine import EngineRecord
 from launch.errors import ExitCode, InputError
@@ -15,10 +16,7 @@ _LEARNER, _ACTORS = "learner.sh", "actors.sh"
 
 def check_options(options: SlurmOptions) -> None:
     """Refuses what no cluster would take."""
-    for name in ("learner_cpus", "drain_seconds"):
-        value = getattr(options, name)
-        if value < 1:
-            raise InputError(f"{name}={value} must be at least 1")
+    check_at_least_one(learner_cpus=options.learner_cpus, drain_seconds=options.drain_seconds)
     seconds = None if options.time is None else time_limit_seconds(options.time)
     if seconds is not None and seconds < 2 * options.drain_seconds:
         raise InputError(

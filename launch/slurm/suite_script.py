@@ -2,11 +2,18 @@
 
 import pathlib
 import shlex
-import sys
 from collections.abc import Mapping
 
+from launch.command import vantage_command
 from launch.slurm.options import SlurmOptions
-from launch.slurm.scripts import ACTOR_MIB, TASK, batch_script, learner_mib, optional, pattern
+from launch.slurm.scripts import (
+    ACTOR_MIB,
+    TASK,
+    batch_script,
+    learner_mib,
+    learner_options,
+    pattern,
+)
 from launch.suite_plan import PlannedRun
 
 # Whether a run is to be continued is known when its task starts, not when it is queued.
@@ -30,14 +37,11 @@ def suite_script(
     )
     options = [
         f"--job-name={job_name}",
-        f"--cpus-per-task={slurm.learner_cpus}",
-        f"--mem={slurm.learner_mem or f'{needed}M'}",
-        *optional("--partition", slurm.learner_partition),
-        *optional("--gres", slurm.learner_gres),
+        *learner_options(slurm, needed),
         f"--output={pattern(out)}/logs/slurm-%A_%a.log",
     ]
     cases = "\n".join(f"{number}) set -- {_words(run, out)} ;;" for number, run in tasks.items())
-    command = f'{shlex.quote(sys.executable)} -m launch train "$@"'
+    command = f'{shlex.join(vantage_command("train"))} "$@"'
     return batch_script(slurm, options, command, this_job=TASK, before=_CHOOSE.format(cases=cases))
 
 
