@@ -1,47 +1,18 @@
-"""`vantage profile` as users call it: bad input, and one short real profile."""
+"""`vantage profile` as users call it: one short real profile."""
 
 import json
 import pathlib
 import subprocess
-import sys
 
-import pytest
-
-from launch import cli
-
-COMMAND = [sys.executable, "-c", "from launch.cli import main; main()", "profile"]
-
-
-def profile(*args: str, timeout: float) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*COMMAND, *args], capture_output=True, text=True, timeout=timeout, check=False
-    )
-
-
-@pytest.mark.parametrize(
-    ("args", "named"),
-    [
-        (["--actors", "0"], "actors=0"),
-        (["--game", "pongg"], "pongg"),
-        (["--seconds", "0"], "seconds=0"),
-        (["--sweep-actors", "1,zero"], "1,zero"),
-        (["--json", "/dev/null/out.json"], "/dev/null/out.json"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str], args: list[str], named: str
-) -> None:
-    assert cli.run(["profile", *args]) == 2
-    message = capsys.readouterr().err
-    assert named in message
-    assert message.count("\n") == 1
+from launch.command import vantage_command
 
 
 def test_a_short_profile_of_a_tiny_network(tmp_path: pathlib.Path) -> None:
     out = tmp_path / "profile.json"
     sizes = ("--actors", "1", "--envs-per-actor", "2", "--batch-size", "8")
     flags = ("--network", "tiny", "--seconds", "4", *sizes)
-    done = profile(*flags, "--json", str(out), timeout=900)
+    command = vantage_command("profile", *flags, "--json", str(out))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
     assert found["verdict"].split(":")[0].endswith("-bound")

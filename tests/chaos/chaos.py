@@ -9,6 +9,8 @@ an older version of the parameters, and no item in replay is torn.
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -32,6 +34,7 @@ _RATIO_TOLERANCE = 0.1
 _SAMPLES = 200
 _DISK_BYTES = "256m"  # replay checkpoints alone take some 40
 _FULL_SECONDS = 12.0
+_FULL_DISK = f"disk full for {_FULL_SECONDS:.0f} s or more"
 
 
 class Round(NamedTuple):
@@ -51,50 +54,50 @@ def live_rounds(folder: pathlib.Path, names: list[str], rounds: int, seed: int) 
     order = [fault for _ in range(rounds) for fault in rng.sample(chosen, len(chosen))]
     if not order:
         return
-    run = LiveRun(folder / "run")
-    synthetic = None
-    try:
-        run.wait("the run starts", run.all_running, RECOVERY_SECONDS)
-        run.wait_progress(RECOVERY_SECONDS)
-        synthetic = SyntheticActor(run.address, n_step=N_STEP)
+    with LiveRun(folder / "run") as run:
+        run.wait_started(RECOVERY_SECONDS)
         for fault in order:
-            time.sleep(rng.uniform(1.0, 6.0))
-            yield one_round(run, fault, rng)
-            if synthetic is not None and run.process.poll() is None:
-                # A resumed run may listen elsewhere.
-                synthetic.close()
-                synthetic = SyntheticActor(run.address, n_step=N_STEP)
-    finally:
-        if synthetic is not None:
-            synthetic.close()
-        if run.process.poll() is None:
-            run.kill()
+            yield _judged(fault.name, functools.partial(one_round, run, fault, rng))
+
+
+def _judged(fault: str, attempt: Callable[[], Round]) -> Round:
+    """The round, or why it did not come to its end."""
+    try:
+        return attempt()
+    except (NotRecoveredError, AssertionError) as error:
+        return Round(fault, None, 0, 0, str(error).partition("\n")[0])
 
 
 def one_round(run: LiveRun, fault: faults.Fault, rng: random.Random) -> Round:
+    """A while of peace beside an actor of known episodes, then the fault."""
+    if run.process.poll() is not None:  # the round before ended it
+        run.resume()
+        run.wait_started(RECOVERY_SECONDS)
+    # One for each round: a resumed run may listen elsewhere.
+    with contextlib.closing(SyntheticActor(run.address, n_step=N_STEP)):
+        time.sleep(rng.uniform(1.0, 6.0))
+        return _inject_and_check(run, fault, rng)
+
+
+def _inject_and_check(run: LiveRun, fault: faults.Fault, rng: random.Random) -> Round:
     """Injects one fault, waits for recovery, checks what must hold afterwards."""
-    if run.process.poll() is not None:
-        run.resume()  # the round before ended it
     checkpoint = run.newest_checkpoint()
     seen = len(run.rows("actor/0"))
-    try:
-        before = run.wait("the server answers", run.counts, RECOVERY_SECONDS)
-        started, injected_at = time.monotonic(), time.time()
-        fault.inject(run, rng)
-        run.wait("all nodes run", run.all_running, RECOVERY_SECONDS)
-        after = run.wait_progress(RECOVERY_SECONDS)
-        new_rows = _rows_after(run, injected_at)
-        run.wait("metrics are written", new_rows, RECOVERY_SECONDS)
-        seconds = time.monotonic() - started
-        if "checkpoint" in fault.name:
-            checkpoint = 0  # the newest one is the one that was damaged
-        run.wait("the ratio is back", lambda: _ratio_is_back(new_rows()), RECOVERY_SECONDS)
-        _check_counters(new_rows(), checkpoint)
-        if not fault.ends_all:
-            _check_versions(run, seen)
-        checked = check_replay(run.address, _SAMPLES)
-    except (NotRecoveredError, AssertionError) as error:
-        return Round(fault.name, None, 0, 0, str(error).splitlines()[0])
+    before = run.wait("the server answers", run.counts, RECOVERY_SECONDS)
+    started, injected_at = time.monotonic(), time.time()
+    fault.inject(run, rng)
+    run.wait("all nodes run", run.all_running, RECOVERY_SECONDS)
+    after = run.wait_progress(RECOVERY_SECONDS)
+    new_rows = _rows_after(run, injected_at)
+    run.wait("metrics are written", new_rows, RECOVERY_SECONDS)
+    seconds = time.monotonic() - started
+    if "checkpoint" in fault.name:
+        checkpoint = 0  # the newest one is the one that was damaged
+    run.wait("the ratio is back", lambda: _ratio_is_back(new_rows()), RECOVERY_SECONDS)
+    _check_counters(new_rows(), checkpoint)
+    if not fault.ends_all:
+        _check_versions(run, seen)
+    checked = check_replay(run.address, _SAMPLES)
     return Round(fault.name, seconds, max(before.size - after.size, 0), checked)
 
 
@@ -121,15 +124,12 @@ def _check_versions(run: LiveRun, seen: int) -> None:
 
 def full_disk_round(folder: pathlib.Path) -> Round:
     """Metrics, logs and checkpoints on a file system that is full for a while."""
-    name = "disk full for 12 s or more"
     subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES},mode=700", "tmpfs", str(folder)],
         check=True,
     )
-    run = LiveRun(folder / "run")
-    try:
-        run.wait("the run starts", run.all_running, RECOVERY_SECONDS)
-        run.wait_progress(RECOVERY_SECONDS)
+    with LiveRun(folder / "run") as run:
+        run.wait_started(RECOVERY_SECONDS)
         run.wait("replay checkpoint", lambda: _whole_replay(run), RECOVERY_SECONDS)
         run.wait("metrics", lambda: run.rows("learner"), RECOVERY_SECONDS)
         ballast = faults.fill_disk(folder)
@@ -140,14 +140,8 @@ def full_disk_round(folder: pathlib.Path) -> Round:
         run.wait("metrics again", lambda: len(run.rows("learner")) > seen, RECOVERY_SECONDS)
         run.wait("checkpoints again", lambda: _saved_since(run, full_until), RECOVERY_SECONDS)
         run.wait("all nodes run", run.all_running, RECOVERY_SECONDS)
-        restarts = sum(node["restarts"] for node in run.nodes().values())
-        assert restarts == 0, f"{restarts} restarts"
-        return Round(name, time.monotonic() - started, 0, 0)
-    except (NotRecoveredError, AssertionError) as error:
-        return Round(name, None, 0, 0, str(error).splitlines()[0])
-    finally:
-        if run.process.poll() is None:
-            run.kill()
+        assert run.restarts() == 0, f"{run.restarts()} restarts"
+        return Round(_FULL_DISK, time.monotonic() - started, 0, 0)
 
 
 def _whole_replay(run: LiveRun) -> list[pathlib.Path]:
@@ -160,20 +154,17 @@ def _saved_since(run: LiveRun, when: float) -> bool:
     return max(learner, default=0) > when and max(replay, default=0) > when
 
 
-def clock_round(folder: pathlib.Path, jump_seconds: float) -> Round:
+def clock_round(name: str, folder: pathlib.Path, jump_seconds: float) -> Round:
     """The wall clock as all our processes see it jumps; the machine's own is left alone.
 
     It is Python's clock that jumps. The clocks of gRPC and Reverb cannot be moved without moving
     the machine's.
     """
-    name = f"clock jumps by {jump_seconds / 3600:+.0f} h"
     offset = folder / "offset"
     offset.write_text("0")
     (folder / "sitecustomize.py").write_text(_JUMPING_CLOCK.format(str(offset)))
-    run = LiveRun(folder / "run", environment={"PYTHONPATH": str(folder)})
-    try:
-        run.wait("the run starts", run.all_running, RECOVERY_SECONDS)
-        run.wait_progress(RECOVERY_SECONDS)
+    with LiveRun(folder / "run", environment={"PYTHONPATH": str(folder)}) as run:
+        run.wait_started(RECOVERY_SECONDS)
         run.wait("metrics", lambda: run.rows("learner"), RECOVERY_SECONDS)
         seen, started = len(run.rows("learner")), time.monotonic()
         checkpoint = run.newest_checkpoint()
@@ -184,14 +175,8 @@ def clock_round(folder: pathlib.Path, jump_seconds: float) -> Round:
         seconds = time.monotonic() - started
         jumped = run.rows("learner")[-1]["time"] - time.time()
         assert abs(jumped - jump_seconds) < 3600, f"the clock was not seen to jump ({jumped})"
-        restarts = sum(node["restarts"] for node in run.nodes().values())
-        assert restarts == 0, f"{restarts} restarts"
+        assert run.restarts() == 0, f"{run.restarts()} restarts"
         return Round(name, seconds, 0, 0)
-    except (NotRecoveredError, AssertionError) as error:
-        return Round(name, None, 0, 0, str(error).splitlines()[0])
-    finally:
-        if run.process.poll() is None:
-            run.kill()
 
 
 _JUMPING_CLOCK = """
@@ -213,9 +198,7 @@ def in_own_mounts(folder: pathlib.Path) -> Round:
         [*command, "--disk-in", str(folder)], stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode != 0:
-        return Round(
-            "disk full for 12 s or more", None, 0, 0, f"it ended with code {done.returncode}"
-        )
+        return Round(_FULL_DISK, None, 0, 0, f"it ended with code {done.returncode}")
     return Round(*json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -231,9 +214,9 @@ def all_rounds(args: argparse.Namespace, folder: pathlib.Path) -> Iterator[Round
     if args.only in "clock jumps":
         for number in range(args.slow_rounds):
             for hours in (25, -25):
-                place = folder / f"clock-{number}-{hours}"
+                name, place = f"clock jumps by {hours:+d} h", folder / f"clock-{number}-{hours}"
                 place.mkdir()
-                yield clock_round(place, 3600.0 * hours)
+                yield _judged(name, functools.partial(clock_round, name, place, 3600.0 * hours))
 
 
 def table(rounds: list[Round]) -> str:
@@ -263,7 +246,8 @@ def main() -> int:
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if args.disk_in is not None:
-        print(json.dumps(full_disk_round(args.disk_in)))
+        attempt = functools.partial(full_disk_round, args.disk_in)
+        print(json.dumps(_judged(_FULL_DISK, attempt)))
         return 0
     done: list[Round] = []
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder:

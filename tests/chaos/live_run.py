@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -13,13 +12,13 @@ from typing import Any, NamedTuple
 import psutil
 import reverb
 
+from launch.command import vantage_command
 from launch.run_dir import RunDir
 from launch.supervisor import die_with_parent
 from report.metrics_file import read_rows
 from reverb_server import counts
 
 ROOT = pathlib.Path(__file__).parents[2]
-VANTAGE = (sys.executable, "-c", "from launch.cli import main; main()")
 N_STEP = 5
 TARGET_RATIO = 8.0
 FLAGS = (
@@ -60,13 +59,12 @@ class LiveRun:
     ):
         self.run_dir = RunDir(folder)
         self._environment = {**os.environ, **(environment or {})}
-        self._flags = flags
         self._start(*FLAGS, *flags)
 
     def _start(self, *flags: str) -> None:
         self._output = (self.run_dir.root.parent / "output.log").open("ab")
         self.process = subprocess.Popen(
-            [*VANTAGE, "train", f"--run-dir={self.run_dir.root}", *flags],
+            vantage_command("train", f"--run-dir={self.run_dir.root}", *flags),
             cwd=ROOT,
             env=self._environment,
             stdout=self._output,
@@ -74,6 +72,14 @@ class LiveRun:
             # Nothing is left behind when the test itself is killed.
             preexec_fn=die_with_parent(os.getpid()),
         )
+
+    def __enter__(self) -> "LiveRun":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Nothing of it is left."""
+        if self.process.poll() is None:
+            self.kill()
 
     def resume(self) -> None:
         """Starts it again where it was."""
@@ -103,6 +109,10 @@ class LiveRun:
         """Whether the supervisor says so of every node."""
         nodes = self.nodes()
         return bool(nodes) and all(node["state"] == "running" for node in nodes.values())
+
+    def restarts(self) -> int:
+        """How many nodes had to be started again."""
+        return sum(node["restarts"] for node in self.nodes().values())
 
     def rows(self, role: str) -> list[dict[str, Any]]:
         """Metrics of a role so far."""
@@ -141,6 +151,11 @@ class LiveRun:
                 raise NotRecoveredError(f"{what}: not within {seconds:.0f} s")
             time.sleep(0.1)
         return answer
+
+    def wait_started(self, seconds: float) -> None:
+        """Waits until every node is up and training goes on; so long for each."""
+        self.wait("the run starts", self.all_running, seconds)
+        self.wait_progress(seconds)
 
     def wait_progress(self, seconds: float) -> Counts:
         """Waits until actors insert and the learner samples; returns the first counts seen."""

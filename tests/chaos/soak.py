@@ -94,7 +94,7 @@ def soak(run: LiveRun, minutes: float) -> int:
             f"| {before.threads} -> {after.threads} | {before.files} -> {after.files} "
             f"| {'yes' if flat else 'NO'} |"
         )
-    restarts = sum(node["restarts"] for node in run.nodes().values())
+    restarts = run.restarts()
     updates = run.rows("learner")[-1]["updates"]
     print(
         f"{minutes:g} minutes, {updates} updates, {restarts} restarts, "
@@ -115,14 +115,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0)
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder:
-        run = LiveRun(pathlib.Path(folder) / "run")
-        try:
-            run.wait("the run starts", run.all_running, _START_SECONDS)
-            run.wait_progress(_START_SECONDS)
-            return 1 if soak(run, args.minutes) else 0
-        finally:
-            run.kill()
+    with (
+        tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder,
+        LiveRun(pathlib.Path(folder) / "run") as run,
+    ):
+        run.wait_started(_START_SECONDS)
+        return 1 if soak(run, args.minutes) else 0
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from slurm_cluster import ACT, HOSTS, LEARN, SlurmCluster, address
 
+from launch.command import vantage_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
 
@@ -69,7 +69,7 @@ class Run:
 
     def vantage(self, *args: str, code: int = 0) -> subprocess.CompletedProcess:
         done = subprocess.run(
-            [sys.executable, "-m", "launch", *args],
+            vantage_command(*args),
             cwd=ROOT,
             env=self.cluster.environment,
             capture_output=True,

@@ -54,6 +54,20 @@ def test_a_bad_value_is_refused_in_one_line(capsys, tmp_path, monkeypatch, flags
 
 
 @pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--actors", "0"], "actors=0"),
+        (["--game", "pongg"], "pongg"),
+        (["--seconds", "0"], "seconds=0"),
+        (["--sweep-actors", "1,zero"], "1,zero"),
+        (["--json", "/dev/null/out.json"], "/dev/null/out.json"),
+    ],
+)
+def test_a_profile_of_nothing_is_refused_in_one_line(capsys, flags, said):
+    assert said in refuse(capsys, "profile", *flags)
+
+
+@pytest.mark.parametrize(
     "flags", [["--algorithm", "sarsa"], ["--network", "resnet"], ["--frames", "many"], ["--speed"]]
 )
 def test_a_bad_flag_is_refused_by_the_parser(capsys, tmp_path, monkeypatch, flags):

@@ -4,19 +4,18 @@ import json
 import pathlib
 import signal
 import subprocess
-import sys
 import time
 
 import psutil
 import pytest
 from tiny_run import TINY_FLAGS
 
+from launch.command import vantage_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
 
 WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
-VANTAGE = (sys.executable, "-c", "from launch.cli import main; main()")
 ROOT = pathlib.Path(__file__).parents[2]
 # Long enough to be interrupted; every run here is stopped by the test.
 ENDLESS = ("--frames=100000000",)
@@ -28,7 +27,7 @@ class Run:
     def __init__(self, folder: pathlib.Path, *flags: str):
         self.run_dir = RunDir(folder)
         self.process = subprocess.Popen(
-            [*VANTAGE, "train", f"--run-dir={folder}", *flags],
+            vantage_command("train", f"--run-dir={folder}", *flags),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -36,7 +35,7 @@ class Run:
         )
 
     def status(self) -> dict:
-        command = [*VANTAGE, "status", str(self.run_dir.root), "--json"]
+        command = vantage_command("status", str(self.run_dir.root), "--json")
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 
@@ -122,7 +121,8 @@ def test_a_run_is_watched_disturbed_stopped_and_resumed(tmp_path, start):
     run.wait_for_updates(before)
     assert run.nodes()["learner-0"]["restarts"] == 0
 
-    stop = subprocess.run([*VANTAGE, "stop", str(folder)], cwd=ROOT, capture_output=True, text=True)
+    command = vantage_command("stop", str(folder))
+    stop = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (stop.returncode, stop.stderr) == (0, "")
     assert run.process.wait(GONE_SECONDS) == 0
     assert psutil.wait_procs(family, timeout=GONE_SECONDS)[1] == []

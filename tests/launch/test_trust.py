@@ -10,6 +10,7 @@ import pytest
 from tiny_run import tiny_config
 
 from launch import cli, isolate
+from launch.command import vantage_command
 from launch.errors import InputError
 from launch.run_dir import RunDir
 
@@ -113,9 +114,9 @@ def test_an_isolated_process_has_a_loopback_and_nothing_else():
 
 
 def test_an_isolated_command_is_the_same_command(tmp_path):
-    command = [sys.executable, "-c", "from launch.cli import main; main()", "train", "--isolate"]
+    flags = ("--isolate", "--game", "pongg", "--run-dir", str(tmp_path / "run"))
     done = subprocess.run(
-        [*command, "--game", "pongg", "--run-dir", str(tmp_path / "run")],
+        vantage_command("train", *flags),
         cwd=ROOT,
         capture_output=True,
         text=True,
