@@ -1,20 +1,35 @@
-"""The command line: `vantage COMMAND ...`. Flags are derived from the config's dataclasses."""
+"""The command line: `vantage COMMAND ...`. Every command has its flags in `launch.flags`."""
 
 import dataclasses
 import itertools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tyro
 
 from benchmarks.profile_request import ProfileRequest
 from launch import config as config_lib
 from launch import isolate
-from launch.config import Config, PresetName
+from launch.config import Config
 from launch.engine import EngineName, HostsOptions, load_engine
 from launch.errors import ExitCode, InputError
+from launch.flags import (
+    DEFAULT_PRESET,
+    CompareFlags,
+    DoctorFlags,
+    EvalFlags,
+    ProfileFlags,
+    ReportFlags,
+    ScaleFlags,
+    StatusFlags,
+    StopFlags,
+    SuiteFlags,
+    TabularFlags,
+    TrainFlags,
+    WatchFlags,
+)
 from launch.host import HostRequest, run_host
 from launch.run_dir import RunDir
 from launch.slurm.options import SlurmOptions
@@ -22,138 +37,7 @@ from launch.suite_plan import SuiteRequest
 from launch.train import TrainRequest, config_to_resume, train
 from tabular.setting import BadSettingError, Setting
 
-_DEFAULT_PRESET: PresetName = "cpu"
 _DESCRIPTION = "Trains Atari agents with VA-learning and its relatives, on one machine or many."
-
-
-@dataclasses.dataclass(frozen=True)
-class _TrainFlags:
-    """Trains an agent. Flags beside --preset override what the preset says."""
-
-    request: TrainRequest
-    config: Config
-    hosts: HostsOptions
-    slurm: SlurmOptions
-    preset: PresetName = _DEFAULT_PRESET
-    """Where defaults come from: `cpu` learns Pong on two cores, `paper` is the paper's setting."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _TabularFlags:
-    """Reproduces the paper's tabular study: five figures, their numbers, and a page."""
-
-    setting: Setting
-    out: pathlib.Path = pathlib.Path("out/tabular")
-    """Folder to write to."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _ProfileFlags:
-    """Measures every stage and the whole program, and names the bottleneck."""
-
-    request: ProfileRequest
-    config: Config
-    preset: PresetName = _DEFAULT_PRESET
-    """Where defaults come from."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _StatusFlags:
-    """Shows the nodes of a run, its rates and its last evaluation."""
-
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
-    """The run directory."""
-    json: bool = False
-    """Print one JSON object."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _StopFlags:
-    """Drains, checkpoints and stops a run."""
-
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
-    """The run directory."""
-    timeout: float = 300.0
-    """Seconds to wait for it."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _ScaleFlags:
-    """Adds or drops actor hosts of a run on Slurm while it trains."""
-
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
-    """The run directory."""
-    actor_hosts: int
-    """How many there are to be; hosts that failed are replaced."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _DoctorFlags:
-    """Checks this machine: Python, packages, devices, memory, ROMs."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _SuiteFlags:
-    """Trains a grid of games, algorithms and seeds; what follows a bare -- goes to every train."""
-
-    request: SuiteRequest
-    slurm: SlurmOptions
-
-
-@dataclasses.dataclass(frozen=True)
-class _ReportFlags:
-    """Writes a page on all runs of a folder: scores, intervals, curves, beside the paper's."""
-
-    folder: Annotated[pathlib.Path, tyro.conf.Positional]
-    """A suite, a folder of runs, or one run."""
-    out: pathlib.Path = pathlib.Path("report")
-    """Folder to write to."""
-    resamples: int = 2000
-    """Bootstrap resamples behind each interval."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _CompareFlags:
-    """Draws the learning curves of runs, in the terminal and as PNG."""
-
-    runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
-    """Run directories."""
-    out: pathlib.Path = pathlib.Path("compare.png")
-    """Where the PNG goes."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _EvalFlags:
-    """Scores the newest checkpoint of a run over whole episodes."""
-
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
-    """The run directory."""
-    episodes: int = 100
-    """Episodes to play."""
-    epsilon: float | None = None
-    """Exploration rate; by default that of the run's own evaluations."""
-    seed: int = 0
-    """Seed of the games."""
-    json: bool = False
-    """Print one JSON object."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _WatchFlags:
-    """Plays the newest checkpoint of a run, to a video or a window."""
-
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
-    """The run directory."""
-    out: pathlib.Path | None = None
-    """Video to write, .mp4 or .gif; by default a window opens."""
-    overlay: bool = False
-    """Show V(x), A(x, .), mu(.|x) and the chosen action beside the screen."""
-    epsilon: float | None = None
-    """Exploration rate; by default that of the run's own evaluations."""
-    seed: int = 0
-    """Seed of the game."""
-    max_seconds: float = 120.0
-    """Seconds of play after which to stop, if the episode has not ended."""
 
 
 def main() -> None:
@@ -180,7 +64,7 @@ def run(args: Sequence[str]) -> int:
 
 def _train(args: Sequence[str]) -> ExitCode:
     args = _attach("--sbatch-extra", args)
-    flags = _parse(_TrainFlags, args, "train", default=_train_defaults(args))
+    flags = _parse(TrainFlags, args, "train", default=_train_defaults(args))
     _check_engine_flags(flags.request.engine, args)
     if flags.request.engine == "local":
         if flags.request.isolate and not isolate.is_isolated():
@@ -191,14 +75,14 @@ def _train(args: Sequence[str]) -> ExitCode:
     return train_on_hosts(flags.config, flags.request, flags.hosts, flags.slurm)
 
 
-def _train_defaults(args: Sequence[str]) -> _TrainFlags:
+def _train_defaults(args: Sequence[str]) -> TrainFlags:
     """Defaults of the other flags depend on --preset and --resume, so these are read first."""
     early = _Early.read(args)
     config = config_to_resume(early.run_dir) if early.resume else early.preset_config
     former = load_engine(RunDir(early.run_dir)) if early.resume and early.run_dir else None
     if former is None:
-        return _TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
-    return _TrainFlags(TrainRequest(engine=former.engine), config, former.hosts, former.slurm)
+        return TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
+    return TrainFlags(TrainRequest(engine=former.engine), config, former.hosts, former.slurm)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,10 +96,10 @@ class _Early:
     @classmethod
     def read(cls, args: Sequence[str]) -> "_Early":
         run_dir = _value_of("--run-dir", args)
-        preset = _value_of("--preset", args) or _DEFAULT_PRESET
+        preset = _value_of("--preset", args) or DEFAULT_PRESET
         return cls(
             # The parser will refuse a name that is unknown.
-            preset_config=config_lib.PRESETS.get(preset, config_lib.PRESETS[_DEFAULT_PRESET]),
+            preset_config=config_lib.PRESETS.get(preset, config_lib.PRESETS[DEFAULT_PRESET]),
             resume="--resume" in args,
             run_dir=None if run_dir is None else pathlib.Path(run_dir),
         )
@@ -259,7 +143,7 @@ def _tabular(args: Sequence[str]) -> ExitCode:
     from tabular.progress import progress_bar
     from tabular.study import PAGE, run_study
 
-    flags = _parse(_TabularFlags, args, "tabular", default=_TabularFlags(Setting()))
+    flags = _parse(TabularFlags, args, "tabular", default=TabularFlags(Setting()))
     try:
         with progress_bar() as report:
             run_study(flags.setting, flags.out, report)
@@ -272,29 +156,29 @@ def _tabular(args: Sequence[str]) -> ExitCode:
 def _profile(args: Sequence[str]) -> ExitCode:
     from benchmarks.profile import profile
 
-    default = _ProfileFlags(request=ProfileRequest(), config=_Early.read(args).preset_config)
-    flags = _parse(_ProfileFlags, args, "profile", default=default)
+    default = ProfileFlags(request=ProfileRequest(), config=_Early.read(args).preset_config)
+    flags = _parse(ProfileFlags, args, "profile", default=default)
     return profile(flags.config, flags.request)
 
 
 def _status(args: Sequence[str]) -> ExitCode:
     from launch.status import status
 
-    flags = _parse(_StatusFlags, args, "status")
+    flags = _parse(StatusFlags, args, "status")
     return status(RunDir(flags.run), as_json=flags.json)
 
 
 def _stop(args: Sequence[str]) -> ExitCode:
     from launch.status import stop
 
-    flags = _parse(_StopFlags, args, "stop")
+    flags = _parse(StopFlags, args, "stop")
     return stop(RunDir(flags.run), timeout_seconds=flags.timeout)
 
 
 def _scale(args: Sequence[str]) -> ExitCode:
     from launch.slurm.control import scale
 
-    flags = _parse(_ScaleFlags, args, "scale")
+    flags = _parse(ScaleFlags, args, "scale")
     return scale(RunDir(flags.run.absolute()), actor_hosts=flags.actor_hosts)
 
 
@@ -305,7 +189,7 @@ def _host(args: Sequence[str]) -> ExitCode:
 def _doctor(args: Sequence[str]) -> int:
     from launch.doctor import run_doctor
 
-    _parse(_DoctorFlags, args, "doctor")
+    _parse(DoctorFlags, args, "doctor")
     return run_doctor()
 
 
@@ -315,7 +199,7 @@ def _suite(args: Sequence[str]) -> ExitCode:
     # What follows a bare -- is for every `vantage train` of the suite.
     end = args.index("--") if "--" in args else len(args)
     own = _attach("--sbatch-extra", args[:end])
-    flags = _parse(_SuiteFlags, own, "suite", default=_SuiteFlags(SuiteRequest(), SlurmOptions()))
+    flags = _parse(SuiteFlags, own, "suite", default=SuiteFlags(SuiteRequest(), SlurmOptions()))
     _check_engine_flags(flags.request.engine, own)
     for flag in ("--actor-partition", "--actor-mem"):
         if _value_of(flag, own) is not None:
@@ -324,27 +208,27 @@ def _suite(args: Sequence[str]) -> ExitCode:
 
 
 def _train_config(args: Sequence[str]) -> Config:
-    return _parse(_TrainFlags, args, "train", default=_train_defaults(args)).config
+    return _parse(TrainFlags, args, "train", default=_train_defaults(args)).config
 
 
 def _report(args: Sequence[str]) -> ExitCode:
     from launch.report_command import report
 
-    flags = _parse(_ReportFlags, args, "report")
+    flags = _parse(ReportFlags, args, "report")
     return report(flags.folder, flags.out, resamples=flags.resamples)
 
 
 def _compare(args: Sequence[str]) -> ExitCode:
     from launch.report_command import compare
 
-    flags = _parse(_CompareFlags, args, "compare")
+    flags = _parse(CompareFlags, args, "compare")
     return compare(flags.runs, flags.out)
 
 
 def _eval(args: Sequence[str]) -> ExitCode:
     from launch.evaluation import evaluate
 
-    flags = _parse(_EvalFlags, args, "eval")
+    flags = _parse(EvalFlags, args, "eval")
     return evaluate(
         RunDir(flags.run),
         episodes=flags.episodes,
@@ -357,7 +241,7 @@ def _eval(args: Sequence[str]) -> ExitCode:
 def _watch(args: Sequence[str]) -> ExitCode:
     from launch.watch import watch
 
-    flags = _parse(_WatchFlags, args, "watch")
+    flags = _parse(WatchFlags, args, "watch")
     return watch(
         RunDir(flags.run),
         out=flags.out,
@@ -387,19 +271,19 @@ class _Command(NamedTuple):
 
 
 _COMMANDS = {
-    "train": _Command(_train, _TrainFlags),
-    "tabular": _Command(_tabular, _TabularFlags),
-    "profile": _Command(_profile, _ProfileFlags),
-    "status": _Command(_status, _StatusFlags),
-    "stop": _Command(_stop, _StopFlags),
-    "scale": _Command(_scale, _ScaleFlags),
+    "train": _Command(_train, TrainFlags),
+    "tabular": _Command(_tabular, TabularFlags),
+    "profile": _Command(_profile, ProfileFlags),
+    "status": _Command(_status, StatusFlags),
+    "stop": _Command(_stop, StopFlags),
+    "scale": _Command(_scale, ScaleFlags),
     "host": _Command(_host, HostRequest),
-    "doctor": _Command(_doctor, _DoctorFlags),
-    "suite": _Command(_suite, _SuiteFlags),
-    "report": _Command(_report, _ReportFlags),
-    "compare": _Command(_compare, _CompareFlags),
-    "eval": _Command(_eval, _EvalFlags),
-    "watch": _Command(_watch, _WatchFlags),
+    "doctor": _Command(_doctor, DoctorFlags),
+    "suite": _Command(_suite, SuiteFlags),
+    "report": _Command(_report, ReportFlags),
+    "compare": _Command(_compare, CompareFlags),
+    "eval": _Command(_eval, EvalFlags),
+    "watch": _Command(_watch, WatchFlags),
 }
 
 
