@@ -27,6 +27,7 @@ from benchmarks.update_speed import against_naive, mean_bare_update
 from benchmarks.verdict import Limits, core_time_efficiency
 from launch.config import PRESETS, Config, NetworkName
 from launch.run_dir import describe
+from learner.memory import keep_freed_memory
 
 _OUT = pathlib.Path("out/bench.json")
 _RUN_SECONDS = 40.0
@@ -134,6 +135,7 @@ def main(argv: list[str]) -> None:
     """Measures, prints, writes."""
     out = pathlib.Path(argv[0]) if argv else _OUT
     console = Console()
+    keep_freed_memory()
     bars, beside = measure(console)
     table = Table("figure", "measured", "bar", "")
     for bar in bars:

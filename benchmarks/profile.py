@@ -22,6 +22,7 @@ from launch import checks, components
 from launch.config import Config
 from launch.errors import ExitCode, InputError
 from launch.run_dir import describe
+from learner.memory import keep_freed_memory
 
 _TRACED_UPDATES = 10
 _WARM_UP_STEPS = 1000
@@ -33,6 +34,7 @@ def profile(config: Config, request: ProfileRequest) -> ExitCode:
     checks.check_config(config)
     counts = _check(request)
     console = Console()
+    keep_freed_memory()  # as the learner's own process does
     try:
         if counts:
             return _sweep(config, request, counts, console)

@@ -16,6 +16,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from learner.bias import add_bias
 from learner.convolution import strided_convolution
 from learner.dense import dense
 from learner.losses import Heads
@@ -135,8 +136,7 @@ def _conv(x: jax.Array, *, channels: int, kernel: int, stride: int) -> jax.Array
     shape = (kernel, kernel, x.shape[-1], channels)
     w = hk.get_parameter("w", shape, init=_fan_in_init(shape))
     b = hk.get_parameter("b", (channels,), init=jnp.zeros)
-    x = strided_convolution(x, w, stride)
-    return jax.nn.relu(x + jnp.broadcast_to(b, x.shape))
+    return jax.nn.relu(add_bias(strided_convolution(x, w, stride), b))
 
 
 def _linear(x: jax.Array, *, outputs: int) -> jax.Array:

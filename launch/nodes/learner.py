@@ -16,6 +16,7 @@ from launch.nodes.replay import prioritization_of
 from launch.run_dir import RunDir
 from learner.checkpoint import Checkpointer
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
+from learner.memory import keep_freed_memory
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
 from learner.update import LearnerState
@@ -27,6 +28,7 @@ from reverb_server.params import ParamsPublisher
 def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Trains from the newest checkpoint, if there is one, until done or told to stop."""
     stop = lp.stop_event()
+    keep_freed_memory()
     state, update = components.make_learner(config)
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
