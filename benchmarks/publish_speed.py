@@ -62,10 +62,10 @@ def _subscribed(address: str, actors: int) -> Iterator[None]:
 
 
 def _pull(address: str, actors: int, ready: Event, stop: Event) -> None:
-    with contextlib.ExitStack() as at_end:
-        pullers = [ParamsPuller(reverb.Client(address)) for _ in range(actors)]
-        for puller in pullers:
-            at_end.callback(puller.close)
-            puller.wait_first(_START_SECONDS)
-        ready.set()
-        stop.wait()
+    pullers = [ParamsPuller(reverb.Client(address)) for _ in range(actors)]
+    for puller in pullers:
+        puller.wait_first(_START_SECONDS)
+    ready.set()
+    stop.wait()
+    for puller in pullers:
+        puller.close()

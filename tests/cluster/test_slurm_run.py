@@ -157,7 +157,9 @@ class Run:
 
     def logs_of(self, folder: pathlib.Path) -> str:
         # Slurm's own come first: they say how a host ended.
-        logs = sorted(folder.iterdir(), key=lambda log: (log.name[:6] != "slurm-", log.name))
+        logs = sorted(
+            folder.iterdir(), key=lambda log: (not log.name.startswith("slurm-"), log.name)
+        )
         return "\n".join(f"== {log.name}\n{log.read_text()[-1500:]}" for log in logs)
 
 

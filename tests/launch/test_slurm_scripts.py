@@ -35,9 +35,13 @@ def options_of(script: str) -> dict[str, str]:
     return found
 
 
-def command_of(script: str) -> list[str]:
+def command_line_of(script: str) -> str:
     [line] = [line for line in script.splitlines() if line.endswith(" &")]
-    return shlex.split(line.removesuffix(" &"))
+    return line.removesuffix(" &")
+
+
+def command_of(script: str) -> list[str]:
+    return shlex.split(command_line_of(script))
 
 
 def test_both_jobs_are_requeued_and_warned_before_their_end():
@@ -129,8 +133,7 @@ def test_a_host_that_makes_room_asks_for_its_place_in_the_queue_until_it_has_it(
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     script = learner_script(make_record(), tiny_config(), tmp_path)
-    [command] = [line for line in script.splitlines() if line.endswith(" &")]
-    script = script.replace(command, f"(exit {ExitCode.COME_BACK.value}) &")
+    script = script.replace(command_line_of(script), f"(exit {ExitCode.COME_BACK.value})")
     environment = {"SLURM_JOB_ID": "12", "PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(["bash", "-c", script], env=environment, timeout=30)
     assert done.returncode == ExitCode.COME_BACK
@@ -211,8 +214,7 @@ def test_a_task_of_a_suite_starts_its_run_or_continues_it(tmp_path, started):
     tasks = {3: make_planned("pong-va-seed1"), 7: make_planned("pong-q-seed1", "--game", "a b")}
     script = suite_script(SlurmOptions(), "name", tasks, out)
     # What would train says what it was asked instead.
-    [command] = [line for line in script.splitlines() if line.endswith(" &")]
-    script = script.replace(command, "printf '%s\\n' \"$@\" &")
+    script = script.replace(command_line_of(script), "printf '%s\\n' \"$@\"")
     environment = {"SLURM_ARRAY_TASK_ID": "7", "PATH": "/usr/bin:/bin"}
     subprocess.run(["bash", "-c", script], env=environment, check=True, timeout=30)
     said = (out / "logs" / "pong-q-seed1.log").read_text().splitlines()
