@@ -118,10 +118,19 @@ class AtariBatch:
 
     def step(self, actions: np.ndarray) -> dm_env.TimeStep:
         """Takes one action in each game; a game that ended restarts instead."""
+        self.send(actions)
+        return self.recv()
+
+    def send(self, actions: np.ndarray) -> None:
+        """The first half of a step: the emulators' threads start on it."""
         # The emulator's thread dies on an unknown action, and waiting for it never ends.
         if not all(0 <= action < self.num_actions for action in actions.tolist()):
             raise ValueError(f"actions {actions.tolist()} are not all in [0, {self.num_actions})")
-        stack, score, terminated, truncated, info = self._envs.step(actions.astype(np.int32))
+        self._envs.send(actions.astype(np.int32))
+
+    def recv(self) -> dm_env.TimeStep:
+        """The second half: waits for the emulators, and says what came of it."""
+        stack, score, terminated, truncated, info = self._envs.recv()
         first, last, lives = self._ended, terminated | truncated, info["lives"]
         step_type = np.full(self.num_envs, MID, np.int8)
         step_type[first] = FIRST

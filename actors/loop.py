@@ -1,7 +1,8 @@
 """The actor's loop: act in E games, turn the steps into n-step items, hand them on.
 
 Edges are callables: `get_params` gives the newest parameters with their age, `write` takes rows and
-items, `report` takes metrics. One batched forward per step serves all games.
+items, `report` takes metrics. One batched forward per step serves all games. What a step made is
+written while the emulators play the next one.
 """
 
 import dataclasses
@@ -39,6 +40,16 @@ class ActorEdges:
     should_stop: Callable[[], bool]
 
 
+class _Played(NamedTuple):
+    """One step of all games."""
+
+    stacks: np.ndarray  # acted on
+    epsilon: Epsilon
+    choice: Choice
+    timestep: dm_env.TimeStep  # what came of it
+    frames: int  # global frames of the parameters acted with
+
+
 class Actor:
     """Plays E games; each `step` advances all of them by one action."""
 
@@ -61,33 +72,44 @@ class Actor:
         self._stacks = environment.reset().observation.stack
         self._episode_return = np.zeros(environment.num_envs)
         self._episode_steps = [0] * environment.num_envs
+        self._played: _Played | None = None  # and not yet handed on
         self.frames_played = 0
 
     def step(self) -> ActingParams:
-        """Acts once in every game; returns the parameters acted with."""
+        """Acts once in every game, and hands on the step before; returns what it acted with."""
         acting = self._edges.get_params()
         epsilon = self._epsilon_fn(acting.frames)
-        stacks = self._stacks
-        greedy = self._edges.greedy_actions(acting.params, stacks)
+        greedy = self._edges.greedy_actions(acting.params, self._stacks)
         choice = epsilon_greedy(greedy, epsilon, self._environment.num_actions, self._rng)
-        timestep = self._environment.step(choice.actions)
-        rows = self._rows(stacks, choice, epsilon, timestep)
+        self._environment.send(choice.actions)
+        self.hand_on()  # the emulators have threads of their own
+        timestep = self._environment.recv()
+        self._played = _Played(self._stacks, epsilon, choice, timestep, acting.frames)
+        self._stacks = timestep.observation.stack
+        played = np.count_nonzero(timestep.step_type != FIRST)
+        self.frames_played += self._environment.action_repeat * int(played)
+        return acting
+
+    def hand_on(self) -> None:
+        """Writes the newest step, unless that was done."""
+        played, self._played = self._played, None
+        if played is None:
+            return
+        timestep = played.timestep
         self._episode_return += timestep.observation.score
         step_types = timestep.step_type.tolist()
-        for stream, (row, step_type) in enumerate(zip(rows, step_types, strict=True)):
+        for stream, (row, step_type) in enumerate(zip(self._rows(played), step_types, strict=True)):
             # The step out of a finished episode starts the next one; nothing was played.
             if step_type == FIRST:
                 continue
             self._edges.write(stream, self._streams[stream].step(row), False)
             self._episode_steps[stream] += 1
-            self.frames_played += self._environment.action_repeat
             if step_type == LAST:
-                self._ended(stream, timestep, acting.frames)
-        self._stacks = timestep.observation.stack
-        return acting
+                self._ended(stream, timestep, played.frames)
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that decides what it does next, but for the games themselves."""
+        """All that decides what it does next, but for the games and for a step not handed on."""
+        assert self._played is None
         return {
             "rng": pack_rng(self._rng),
             "rows": np.array([stream.num_rows for stream in self._streams]),
@@ -106,10 +128,9 @@ class Actor:
         self.frames_played = int(state["frames_played"])
         self._stacks = stacks
 
-    def _rows(
-        self, stacks: np.ndarray, choice: Choice, epsilon: Epsilon, timestep: dm_env.TimeStep
-    ) -> Iterator[Row]:
+    def _rows(self, played: _Played) -> Iterator[Row]:
         """One row per game; whole columns become Python numbers at once."""
+        stacks, epsilon, choice, timestep, _ = played
         return map(
             Row,
             stacks[:, -1],
@@ -168,3 +189,4 @@ def run_actor(
             }
         )
         reported_at, frames_before, waited_before = now, actor.frames_played, waited
+    actor.hand_on()

@@ -24,6 +24,7 @@ class RecordedBatch(AtariBatch):
         self._seeds = seed + np.arange(num_envs)
         self._restarts = np.zeros(num_envs, np.int64)
         self._actions = [bytearray() for _ in range(num_envs)]
+        self._sent: list[int] = []
 
     def reset(self) -> dm_env.TimeStep:
         """Starts all games anew, as `AtariBatch.reset` does."""
@@ -32,11 +33,16 @@ class RecordedBatch(AtariBatch):
         self._actions = [bytearray() for _ in range(self.num_envs)]
         return timestep
 
-    def step(self, actions: np.ndarray) -> dm_env.TimeStep:
-        """Takes one action in each game, as `AtariBatch.step` does."""
-        timestep = super().step(actions)
+    def send(self, actions: np.ndarray) -> None:
+        """Starts a step, as `AtariBatch.send` does."""
+        super().send(actions)
+        self._sent = actions.tolist()
+
+    def recv(self) -> dm_env.TimeStep:
+        """Ends it, as `AtariBatch.recv` does."""
+        timestep = super().recv()
         starts = (timestep.step_type == FIRST).tolist()
-        for game, (action, first) in enumerate(zip(actions.tolist(), starts, strict=True)):
+        for game, (action, first) in enumerate(zip(self._sent, starts, strict=True)):
             if first:
                 self._restarts[game] += 1
                 self._actions[game] = bytearray()

@@ -57,7 +57,7 @@ def measure_actor(config: Config) -> ActorSpeed:
     return ActorSpeed(**{name: Cost(*cost) for name, cost in found.items()})
 
 
-def compare_actor(config: Config, *, calls: int = 60, rounds: int = 8) -> ActorSpeed:
+def compare_actor(config: Config, *, calls: int = 25, rounds: int = 60) -> ActorSpeed:
     """Plays with a real writer into a real server that never holds back."""
     envs = config.actor.envs_per_actor
     rng = np.random.default_rng(0)

@@ -176,6 +176,7 @@ class SerialSystem:
                 return None
             for actor in self._actors:
                 actor.step()
+                actor.hand_on()
         transition = jax.device_put(self._replay.sample(items))
         return Batch(transition, np.ones(items, np.float32), np.zeros(items, np.uint64))
 

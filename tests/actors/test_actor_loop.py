@@ -23,14 +23,20 @@ class RecordedBatch(AtariBatch):
         super().__init__(*args, **kwargs)
         self.shown: list[dm_env.TimeStep] = []
         self.actions: list[np.ndarray] = []
+        self.playing = False
 
     def reset(self) -> dm_env.TimeStep:
         self.shown.append(super().reset())
         return self.shown[-1]
 
-    def step(self, actions: np.ndarray) -> dm_env.TimeStep:
+    def send(self, actions: np.ndarray) -> None:
         self.actions.append(actions)
-        self.shown.append(super().step(actions))
+        self.playing = True
+        super().send(actions)
+
+    def recv(self) -> dm_env.TimeStep:
+        self.shown.append(super().recv())
+        self.playing = False
         return self.shown[-1]
 
 
@@ -115,6 +121,7 @@ def play(
     actor = make_actor(environment, edges, epsilon_fn=epsilon_fn, rng_seed=rng_seed)
     for _ in range(num_steps):
         actor.step()
+    actor.hand_on()
     environment.close()
     return Played(environment, writes, reports, actor.frames_played)
 
@@ -262,6 +269,23 @@ class TestActing:
         assert used == ["params 0", "params 1", "params 2"]
         assert asked == [0, 1000, 2000]
 
+    def test_a_step_is_written_while_the_games_play_the_next_one(self) -> None:
+        environment = RecordedBatch("pong", num_envs=1, seed=1)
+        written: list[tuple[int, bool]] = []
+
+        def write(stream: int, increment: Increment, ends: bool) -> None:
+            written.append((increment.rows[-1].action, environment.playing))
+
+        actor = make_actor(environment, make_edges(environment, write=write))
+        for steps in range(5):
+            assert len(written) == max(steps - 1, 0)
+            actor.step()
+        for _ in range(2):
+            actor.hand_on()
+        environment.close()
+        played = [int(actions[0]) for actions in environment.actions]
+        assert written == [(action, True) for action in played[:-1]] + [(played[-1], False)]
+
     def test_the_same_seeds_write_the_same_and_another_does_not(self) -> None:
         one, same, other = (
             play("pong", 30, num_envs=1, rng_seed=rng_seed, max_episode_frames=60)
@@ -278,10 +302,11 @@ class TestActing:
 
 
 class Run(NamedTuple):
-    """What `run_actor` reported, and how often it acted."""
+    """What `run_actor` reported, and how often it acted and wrote, in each of its two games."""
 
     reports: list[dict[str, Any]]
     steps: int
+    writes: int
 
 
 def run(*, num_steps: int, report_seconds: float, epsilon_fn: EpsilonFn) -> Run:
@@ -291,8 +316,10 @@ def run(*, num_steps: int, report_seconds: float, epsilon_fn: EpsilonFn) -> Run:
     waited = itertools.count(50.0, 0.25 * report_seconds)
     stops = iter([False] * num_steps + [True])
     reports: list[dict[str, Any]] = []
+    writes: list[int] = []
     edges = make_edges(
         environment,
+        write=lambda stream, increment, ends: writes.append(stream),
         report=reports.append,
         waited_seconds=lambda: next(waited),
         should_stop=lambda: next(stops),
@@ -300,7 +327,8 @@ def run(*, num_steps: int, report_seconds: float, epsilon_fn: EpsilonFn) -> Run:
     actor = make_actor(environment, edges, epsilon_fn=epsilon_fn)
     run_actor(actor, edges, report_seconds=report_seconds, clock=lambda: next(clock))
     environment.close()
-    return Run(reports, len(environment.actions))
+    assert writes.count(0) == writes.count(1)
+    return Run(reports, len(environment.actions), writes.count(0))
 
 
 class TestRunActor:
@@ -329,6 +357,6 @@ class TestRunActor:
         assert type(result.reports[0]["epsilon"]) is float
 
     @pytest.mark.parametrize("num_steps", [0, 3])
-    def test_it_stops_when_told(self, num_steps: int) -> None:
+    def test_it_stops_when_told_with_every_step_written(self, num_steps: int) -> None:
         result = run(num_steps=num_steps, report_seconds=1e9, epsilon_fn=lambda frames: 0.0)
-        assert result == Run(reports=[], steps=num_steps)
+        assert result == Run(reports=[], steps=num_steps, writes=num_steps)

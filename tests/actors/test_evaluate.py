@@ -23,9 +23,12 @@ class RecordedBatch(AtariBatch):
         self.shown, self.actions = [super().reset()], []
         return self.shown[0]
 
-    def step(self, actions: np.ndarray) -> dm_env.TimeStep:
+    def send(self, actions: np.ndarray) -> None:
         self.actions.append(actions)
-        self.shown.append(super().step(actions))
+        super().send(actions)
+
+    def recv(self) -> dm_env.TimeStep:
+        self.shown.append(super().recv())
         return self.shown[-1]
 
     def episodes(self, game: int) -> list[tuple[float, int, int]]:
