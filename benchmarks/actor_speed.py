@@ -40,13 +40,13 @@ class ActorSpeed(NamedTuple):
         return 1.0 - self.bare.wall_ms / self.step.wall_ms
 
 
-def measure_actor(config: Config) -> ActorSpeed:
+def measure_actor(config: Config, *, rounds: int = 20) -> ActorSpeed:
     """Measures in a process with the threads of an actor, which are few."""
     with tempfile.TemporaryDirectory() as folder:
         stored = pathlib.Path(folder) / "config.json"
         write_config(stored, config)
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.actor_speed", str(stored)],
+            [sys.executable, "-m", "benchmarks.actor_speed", str(stored), str(rounds)],
             env=node_environment("actor"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -57,7 +57,7 @@ def measure_actor(config: Config) -> ActorSpeed:
     return ActorSpeed(**{name: Cost(*cost) for name, cost in found.items()})
 
 
-def compare_actor(config: Config, *, calls: int = 25, rounds: int = 60) -> ActorSpeed:
+def compare_actor(config: Config, *, rounds: int, calls: int = 25) -> ActorSpeed:
     """Plays with a real writer into a real server that never holds back."""
     envs = config.actor.envs_per_actor
     rng = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def compare_actor(config: Config, *, calls: int = 25, rounds: int = 60) -> Actor
         }
         costs = compare(candidates, calls=calls, rounds=rounds)
     raw.close()
-    return ActorSpeed(**{n: Cost(*(ms / envs for ms in cost)) for n, cost in costs.items()})
+    return ActorSpeed(**{name: cost.over(envs) for name, cost in costs.items()})
 
 
 def _make_actor(config: Config, writer: ExperienceWriter) -> Actor:
@@ -122,7 +122,8 @@ def _make_actor(config: Config, writer: ExperienceWriter) -> Actor:
 
 def main(argv: list[str]) -> None:
     """Prints the costs as one line of JSON."""
-    print(json.dumps(compare_actor(read_config(argv[1]))._asdict()))
+    _, stored, rounds = argv
+    print(json.dumps(compare_actor(read_config(stored), rounds=int(rounds))._asdict()))
 
 
 if __name__ == "__main__":

@@ -23,14 +23,16 @@ from benchmarks.recorded_play import increments, record_rows
 from benchmarks.replay_process import replay_process
 from benchmarks.stages import make_draw, measure_replay_bytes, writing
 from benchmarks.timed_run import TimedRun, run_for
-from benchmarks.update_speed import against_naive, mean_bare_update
+from benchmarks.timing import Cost, mean_cost
+from benchmarks.update_speed import against_naive, make_bare_update, one_per_dispatch
 from benchmarks.verdict import Limits, core_time_efficiency
 from launch.config import PRESETS, Config, NetworkName
 from launch.run_dir import describe
 from learner.memory import keep_freed_memory
 
 _OUT = pathlib.Path("out/bench.json")
-_RUN_SECONDS = 40.0
+_RUN_SECONDS, _PAUSE_SECONDS = 40.0, 3.0
+_ACTOR_ROUNDS = 100
 _DRAW_SECONDS, _DRAW_ROUNDS = 0.5, 20
 _FILL_STEPS = 5000
 
@@ -67,7 +69,7 @@ def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
     with console.status("bare update against the naive one") as status:
         costs = against_naive(nature)
         status.update("actor alone")
-        actor = measure_actor(nature)
+        actor = measure_actor(nature, rounds=_ACTOR_ROUNDS)
         status.update("sampling path without a learner")
         batches = batches_per_second(nature)
         bytes_per_step = measure_replay_bytes(nature)
@@ -99,17 +101,21 @@ def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
 def measure_efficiency(config: Config) -> tuple[TimedRun, float]:
     """A whole run, and its core-time efficiency.
 
-    The machine's speed moves within seconds, and the run's rates are means over all of them. So are
-    the costs of the bare update, for as long, half of it just before the run and half just after.
+    The machine's speed moves within seconds, so the bare update is measured in pauses of the run.
+    An actor's bare step is a small part of the sum; before and after is near enough.
     """
-
-    def bare_costs() -> tuple[float, ...]:
-        update = mean_bare_update(config, seconds=_RUN_SECONDS / 2)
-        return (*update, measure_actor(config).bare.core_ms)
-
-    before, run, after = bare_costs(), run_for(config, _RUN_SECONDS), bare_costs()
-    costs = (statistics.mean(pair) for pair in zip(before, after, strict=True))
-    return run, core_time_efficiency(run, Limits(os.cpu_count() or 1, *costs))
+    update = make_bare_update(one_per_dispatch(config))
+    in_pauses: list[Cost] = []
+    before = measure_actor(config).bare.core_ms
+    run = run_for(
+        config,
+        _RUN_SECONDS,
+        in_pauses=lambda: in_pauses.append(mean_cost(update, seconds=_PAUSE_SECONDS)),
+    )
+    after = measure_actor(config).bare.core_ms
+    bare = Cost(*map(statistics.mean, zip(*in_pauses, strict=True)))
+    limits = Limits(os.cpu_count() or 1, *bare, statistics.mean((before, after)))
+    return run, core_time_efficiency(run, limits)
 
 
 def batches_per_second(config: Config) -> float:
@@ -126,7 +132,7 @@ def batches_per_second(config: Config) -> float:
             began, drawn = time.perf_counter(), 0
             while time.perf_counter() - began < _DRAW_SECONDS:
                 draw()
-                drawn += 1
+                drawn += config.learner.updates_per_dispatch
             best = max(best, drawn / (time.perf_counter() - began))
     return best
 

@@ -24,7 +24,7 @@ from launch.errors import ExitCode, InputError
 from launch.run_dir import describe
 from learner.memory import keep_freed_memory
 
-_TRACED_UPDATES = 10
+_TRACED_CALLS = 10
 _WARM_UP_STEPS = 1000
 
 
@@ -154,7 +154,7 @@ def _trace(config: Config, folder: pathlib.Path) -> None:
     batches = resident_batches(config)
     state, _ = jax.block_until_ready(update(state, *batches[0]))
     with jax.profiler.trace(str(folder), create_perfetto_trace=True):
-        for i in range(_TRACED_UPDATES):
+        for i in range(_TRACED_CALLS):
             state, _ = update(state, *batches[i % len(batches)])
         jax.block_until_ready(state)
 

@@ -162,17 +162,18 @@ def sample_stage(config: Config, server: ReplayProcess) -> Stage:
     draw = make_draw(config, server.address)
     bare = _bare_draw(config, server.address)
     costs = compare({"ours": draw, "bare": bare}, calls=30)
+    batches = config.learner.updates_per_dispatch
     return Stage(
         "sample, stack, transfer",
         "batch",
-        costs["ours"].wall_ms,
-        costs["bare"].wall_ms,
+        costs["ours"].over(batches).wall_ms,
+        costs["bare"].over(batches).wall_ms,
         "Reverb's dataset alone, left in TensorFlow",
     )
 
 
 def make_draw(config: Config, address: str) -> Callable[[], object]:
-    """The learner's whole sampling path: one batch, on the device."""
+    """The learner's whole sampling path: the batches of one dispatch, on the device."""
     source = make_sampler(config, address)
 
     def draw() -> None:
@@ -201,15 +202,13 @@ def update_stage(config: Config) -> tuple[Stage, Cost]:
         },
         calls=10,
     )
-    resident_cost = costs["resident"]
-    stage = Stage(
-        "update",
-        "update",
-        costs["host"].wall_ms,
-        resident_cost.wall_ms,
-        "the jitted update on resident data",
+    host_cost, bare = (
+        costs[name].over(config.learner.updates_per_dispatch) for name in ("host", "resident")
     )
-    return stage, resident_cost
+    stage = Stage(
+        "update", "update", host_cost.wall_ms, bare.wall_ms, "the jitted update on resident data"
+    )
+    return stage, bare
 
 
 def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:

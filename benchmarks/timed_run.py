@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,10 +29,18 @@ from report.metrics_file import read_rows
 _WARM_UP_SECONDS = 600.0
 _SETTLE_SECONDS = 8.0  # compilation is over, and the limiter has found its balance
 _STOP_SECONDS = 120.0
+_TURNS = 10  # a run is held still so often, if at all
 
 
 class RunFailedError(Exception):
     """The run ended, or never began to learn."""
+
+
+class Pause(NamedTuple):
+    """When a run was held still."""
+
+    began: float
+    ended: float
 
 
 class RoleUse(NamedTuple):
@@ -57,8 +65,14 @@ class TimedRun(NamedTuple):
     roles: dict[str, RoleUse]
 
 
-def run_for(config: Config, seconds: float) -> TimedRun:
-    """Starts a run in a throw-away folder, watches it, stops it."""
+def run_for(
+    config: Config, seconds: float, *, in_pauses: Callable[[], None] | None = None
+) -> TimedRun:
+    """Starts a run in a throw-away folder, watches it, stops it.
+
+    With `in_pauses` the run is held still again and again, and that is called meanwhile: so what it
+    measures and the run share the machine's fast and slow moments. Pauses count for nothing else.
+    """
     with tempfile.TemporaryDirectory(prefix="vantage-profile-") as folder:
         run_dir = RunDir(pathlib.Path(folder) / "run")
         stored = pathlib.Path(folder) / "config.json"
@@ -66,7 +80,7 @@ def run_for(config: Config, seconds: float) -> TimedRun:
         output = pathlib.Path(folder) / "output"
         with _running(stored, run_dir, output) as child:
             _wait_until_learning(run_dir, child, output)
-            return _watch(config, run_dir, seconds)
+            return _watch(config, run_dir, seconds, in_pauses)
 
 
 @contextlib.contextmanager
@@ -101,12 +115,39 @@ def _wait_until_learning(
     time.sleep(_SETTLE_SECONDS)
 
 
-def _watch(config: Config, run_dir: RunDir, seconds: float) -> TimedRun:
+def _watch(
+    config: Config, run_dir: RunDir, seconds: float, in_pauses: Callable[[], None] | None
+) -> TimedRun:
     began, before = time.time(), _core_seconds(run_dir)
-    time.sleep(seconds)
+    pauses: list[Pause] = []
+    for _ in range(_TURNS):
+        time.sleep(seconds / _TURNS)
+        if in_pauses is not None:
+            with _held_still(run_dir):
+                paused = time.time()
+                in_pauses()
+                pauses.append(Pause(paused, time.time()))
     after, ended = _core_seconds(run_dir), time.time()
     rows = [row for row in _rows(run_dir) if began <= row["time"] <= ended]
-    return summarize(config, rows, before, after, ended - began)
+    seconds = ended - began - _paused_seconds(pauses, began, ended)
+    return summarize(config, rows, before, after, seconds, pauses)
+
+
+@contextlib.contextmanager
+def _held_still(run_dir: RunDir) -> Iterator[None]:
+    """Stops the nodes where they are; all of them, so that none waits for another."""
+    nodes = [psutil.Process(node["pid"]) for node in _nodes(run_dir)]
+    try:
+        for node in nodes:
+            node.suspend()
+        yield
+    finally:
+        for node in nodes:
+            node.resume()
+
+
+def _paused_seconds(pauses: Iterable[Pause], began: float, ended: float) -> float:
+    return sum(pause.ended - pause.began for pause in pauses if began <= pause.began < ended)
 
 
 def summarize(
@@ -115,6 +156,7 @@ def summarize(
     before: dict[str, list[float]],
     after: dict[str, list[float]],
     seconds: float,
+    pauses: Iterable[Pause] = (),
 ) -> TimedRun:
     """Turns metrics rows, and core seconds per node at both ends, into one record."""
     learner = [row for row in rows if row["role"] == "learner"]
@@ -122,6 +164,7 @@ def summarize(
         raise RunFailedError(f"the learner reported {len(learner)} times in {seconds:.0f} s")
     first, last = learner[0], learner[-1]
     elapsed = last["time"] - first["time"]
+    elapsed -= _paused_seconds(pauses, first["time"], last["time"])
     frames_per_second = (last["frames"] - first["frames"]) / elapsed
     ages = [row["params_age_seconds"] for row in rows if "params_age_seconds" in row]
     return TimedRun(
@@ -155,14 +198,18 @@ def _mean(rows: list[dict[str, Any]], key: str) -> float | None:
 
 def _core_seconds(run_dir: RunDir) -> dict[str, list[float]]:
     """Core seconds of every node so far, by role."""
-    status = read_status(run_dir)
-    if status is None:
-        raise RunFailedError("the run wrote no status")
     found = defaultdict(list)
-    for node in status.nodes:
+    for node in _nodes(run_dir):
         with contextlib.suppress(psutil.NoSuchProcess):  # between two lives; the rates tell
             found[node["role"]].append(core_seconds(psutil.Process(node["pid"])))
     return dict(found)
+
+
+def _nodes(run_dir: RunDir) -> list[dict[str, Any]]:
+    status = read_status(run_dir)
+    if status is None:
+        raise RunFailedError("the run wrote no status")
+    return status.nodes
 
 
 def _rows(run_dir: RunDir) -> list[dict[str, Any]]:

@@ -20,6 +20,10 @@ class Cost(NamedTuple):
     wall_ms: float
     core_ms: float
 
+    def over(self, parts: int) -> "Cost":
+        """Of one part of a call that does so many."""
+        return Cost(self.wall_ms / parts, self.core_ms / parts)
+
 
 def compare(
     candidates: Mapping[str, Callable[[], object]], *, calls: int, rounds: int = 5

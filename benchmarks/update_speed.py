@@ -1,5 +1,6 @@
 """The bare update on data that is already on the device: ours, and the naive one beside it."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from benchmarks.naive_update import NaiveUpdate, make_plain_network
 from benchmarks.random_batch import random_batch
-from benchmarks.timing import Cost, compare, mean_cost
+from benchmarks.timing import Cost, compare
 from launch import components
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
@@ -20,14 +21,10 @@ from learner.optimizers import make_optimizer
 _BATCHES = 4  # so that no batch stays in the cache from one update to the next
 
 
-def mean_bare_update(config: Config, *, seconds: float) -> Cost:
-    """The learner's own jitted update over a while, slow moments and all."""
-    return mean_cost(_ours(config), seconds=seconds)
-
-
 def against_naive(config: Config, *, calls: int = 5, rounds: int = 20) -> dict[str, Cost]:
-    """`ours` and `naive`, taking turns."""
-    candidates = {"ours": _ours(config), "naive": _naive(config)}
+    """`ours` and `naive`, taking turns, one update a call."""
+    config = one_per_dispatch(config)
+    candidates = {"ours": make_bare_update(config), "naive": _naive(config)}
     return compare(candidates, calls=calls, rounds=rounds)
 
 
@@ -63,7 +60,15 @@ def resident_batches(config: Config) -> list[tuple[Any, jax.Array]]:
     return [(jax.device_put(random_batch(config, rng)), weights) for _ in range(_BATCHES)]
 
 
-def _ours(config: Config) -> Callable[[], object]:
+def one_per_dispatch(config: Config) -> Config:
+    """The same run with a call for every update."""
+    return dataclasses.replace(
+        config, learner=dataclasses.replace(config.learner, updates_per_dispatch=1)
+    )
+
+
+def make_bare_update(config: Config) -> Callable[[], object]:
+    """A call of the learner's own jitted update, on resident data."""
     state, update = components.make_learner(config)
     return _chain(state, lambda *args: update(*args)[0], resident_batches(config))
 

@@ -104,7 +104,8 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
         behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
     )
     if learner.updates_per_dispatch > 1:
-        update = repeat_update(update, learner.updates_per_dispatch)
+        unroll = jax.default_backend() == "cpu"
+        update = repeat_update(update, learner.updates_per_dispatch, unroll=unroll)
     key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
     return init_state(network, optimizer, key), jax.jit(update, donate_argnames=("state",))
 

@@ -105,11 +105,12 @@ def make_update(
     return update
 
 
-def repeat_update(update: Update, repeats: int) -> Update:
+def repeat_update(update: Update, repeats: int, *, unroll: bool) -> Update:
     """`repeats` updates in one call, on consecutive parts of one large batch.
 
-    One dispatch then serves them all, which an accelerator with a quick update is glad of. Errors
-    are those of all parts; the scalars are the last one's.
+    One dispatch then serves them all. Errors are those of all parts; the scalars are the last
+    one's. `unroll` compiles every update anew, and is needed on CPU: convolutions in a loop of
+    XLA's take seven times as long there.
     """
 
     def repeated(
@@ -118,7 +119,9 @@ def repeat_update(update: Update, repeats: int) -> Update:
         parts = jax.tree.map(
             lambda column: column.reshape(repeats, -1, *column.shape[1:]), (batch, weights)
         )
-        state, results = jax.lax.scan(lambda state, part: update(state, *part), state, parts)
+        state, results = jax.lax.scan(
+            lambda state, part: update(state, *part), state, parts, unroll=unroll
+        )
         last = {name: column[-1] for name, column in results.scalars.items()}
         return state, UpdateResult(td=results.td.reshape(-1), scalars=last)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.timed_run import RoleUse, RunFailedError, TimedRun, summarize
+from benchmarks.timed_run import Pause, RoleUse, RunFailedError, TimedRun, summarize
 from benchmarks.verdict import Limits, core_time_efficiency, verdict
 from launch.config import PRESETS
 
@@ -78,6 +78,14 @@ def test_a_run_is_summarized_from_its_rows_and_its_core_seconds() -> None:
     assert run.roles["learner"] == RoleUse(1, 0.8, pytest.approx(0.3))
     assert run.roles["actor"] == RoleUse(2, 0.2, 0.25)
     assert run.params_age_p50 == 0.5
+
+
+def test_pauses_do_not_count() -> None:
+    """One within the time between the learner's rows, one after the last of them."""
+    pauses = [Pause(2.0, 7.0), Pause(10.5, 99.0)]
+    run = summarize(PRESETS["cpu"], rows(), {}, {"learner": [9.0]}, seconds=6.0, pauses=pauses)
+    assert (run.frames_per_second, run.updates_per_second) == (800, 20)
+    assert run.roles["learner"].cores == 1.5
 
 
 def test_a_learner_that_is_silent_is_no_measurement() -> None:

@@ -23,6 +23,7 @@ def test_fast_and_plain_updates_agree_over_a_target_copy(algorithm: str) -> None
             algorithm=algorithm,
             network="tiny",
             batch_size=8,
+            updates_per_dispatch=1,
             target_period_updates=2,
             optimizer="adam",
             learning_rate=1e-3,

@@ -33,6 +33,7 @@ def tiny_config(**learner: object) -> Config:
             cpu.learner,
             **{
                 "network": "tiny",
+                "updates_per_dispatch": 1,
                 "publish_period_updates": 10,
                 "target_period_updates": 20,
                 **learner,

@@ -324,7 +324,8 @@ def test_the_value_loss_changes_everything_but_the_behaviour_head(
     assert changed_modules(1.0, 0.0) == {"torso", "value", "advantage"}
 
 
-def test_repeated_updates_are_updates_one_after_the_other() -> None:
+@pytest.mark.parametrize("unroll", [False, True])
+def test_repeated_updates_are_updates_one_after_the_other(unroll: bool) -> None:
     """Across a target copy, with errors of every part and the scalars of the last."""
     repeats = TARGET_PERIOD + 1
     batches = [(random_batch(seed), weights(seed)) for seed in range(repeats)]
@@ -333,7 +334,8 @@ def test_repeated_updates_are_updates_one_after_the_other() -> None:
         state, result = update_of("va")(state, batch, weight)
         errors.append(result.td)
     joined = jax.tree.map(lambda *columns: jnp.concatenate(columns), *batches)
-    many, found = jax.jit(repeat_update(update_of("va"), repeats))(fresh_state(), *joined)
+    repeated = jax.jit(repeat_update(update_of("va"), repeats, unroll=unroll))
+    many, found = repeated(fresh_state(), *joined)
     assert int(many.updates) == repeats
     assert_close(dict(many.params), dict(state.params))
     assert_close(dict(many.target_params), dict(state.target_params))
