@@ -79,8 +79,9 @@ def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
         runs, efficiency = {}, {}
         for network in ("nature", "nips2013"):
             status.update(f"the whole program, {network}")
-            run, efficiency[network] = measure_efficiency(paper_config(network))
-            runs[network] = as_json(run)
+            run, limits = measure_run(paper_config(network))
+            efficiency[network] = core_time_efficiency(run, limits)
+            runs[network] = {**as_json(run), "limits": limits._asdict()}
     bars = [
         Bar("bare_update_over_naive", costs["ours"].wall_ms / costs["naive"].wall_ms, 0.75, True),
         Bar("core_time_efficiency_nature", efficiency["nature"], 0.85, False),
@@ -99,8 +100,8 @@ def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
     return bars, beside
 
 
-def measure_efficiency(config: Config) -> tuple[TimedRun, float]:
-    """A whole run, and its core-time efficiency.
+def measure_run(config: Config) -> tuple[TimedRun, Limits]:
+    """A whole run, and what its parts cost alone.
 
     The machine's speed moves within seconds, so the bare update is measured in pauses of the run.
     An actor's bare step is a small part of the sum; before and after is near enough.
@@ -115,8 +116,7 @@ def measure_efficiency(config: Config) -> tuple[TimedRun, float]:
     )
     after = measure_actor(config).bare.core_ms
     bare = Cost(*map(statistics.mean, zip(*in_pauses, strict=True)))
-    limits = Limits(os.cpu_count() or 1, *bare, statistics.mean((before, after)))
-    return run, core_time_efficiency(run, limits)
+    return run, Limits(os.cpu_count() or 1, *bare, statistics.mean((before, after)))
 
 
 def batches_per_second(config: Config) -> float:
