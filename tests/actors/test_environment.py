@@ -376,3 +376,10 @@ def test_every_game_starts_and_steps(game: str) -> None:
     assert batch.reset().observation.stack.any()
     assert batch.step(np.array([batch.num_actions - 1])).step_type[0] == MID
     batch.close()
+
+
+def test_a_step_nobody_waits_for_does_not_hold_the_end() -> None:
+    batch = AtariBatch("pong", num_envs=2, seed=1)
+    batch.reset()
+    batch.send(np.zeros(2, int))
+    batch.close()
