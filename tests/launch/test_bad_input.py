@@ -32,7 +32,10 @@ def refuse(capsys, *args: str) -> str:
         (["--actors", "0"], "actors=0"),
         (["--envs-per-actor", "-1"], "envs_per_actor=-1"),
         (["--frames", "0"], "frames=0"),
-        (["--batch-size", "64", "--warmup-steps", "50"], "warmup_steps=50 is less than batch_size"),
+        (
+            ["--batch-size", "64", "--warmup-steps", "50"],
+            "warmup_steps=50 is less than the 256 items",
+        ),
         (["--error-buffer", "10"], "error_buffer=10 can deadlock"),
         (["--samples-per-insert", "0"], "samples_per_insert=0.0"),
         (["--final-epsilon", "1.5"], "final_epsilon=1.5"),

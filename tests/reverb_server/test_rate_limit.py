@@ -47,7 +47,7 @@ def test_the_default_band_is_wider_than_the_smallest() -> None:
         ({"error_buffer": 51.9}, "error_buffer=51.9 can deadlock.* at least 52"),
         ({"error_buffer": -1.0}, "error_buffer=-1"),
         ({"error_buffer": math.nan}, "error_buffer=nan"),
-        ({"warmup_steps": 31}, "warmup_steps=31 is less than batch_size=32"),
+        ({"warmup_steps": 31}, "warmup_steps=31 is less than the 32 items"),
         ({"samples_per_insert": 0.0}, "samples_per_insert=0"),
         ({"samples_per_insert": -8.0}, "samples_per_insert=-8"),
         ({"samples_per_insert": math.nan}, "samples_per_insert=nan"),
