@@ -47,12 +47,12 @@ def make_rate_limit(
         error_buffer = 4.0 * needed
     if not 2 * error_buffer >= needed:
         raise RateLimitError(
-            f"error_buffer={error_buffer:g} can deadlock: with {batch_size} items sampled at a time "
+            f"error_buffer={error_buffer:g} can deadlock: with {batch_size} items sampled at once "
             f"and samples_per_insert={samples_per_insert:g} it must be at least {needed / 2:g}"
         )
     if warmup_steps < batch_size:
         raise RateLimitError(
-            f"warmup_steps={warmup_steps} is less than the {batch_size} items sampled at a time; "
+            f"warmup_steps={warmup_steps} is less than the {batch_size} items sampled at once; "
             "raise it, or lower batch_size or updates_per_dispatch"
         )
     return RateLimit(samples_per_insert, warmup_steps, error_buffer)
