@@ -14,9 +14,10 @@ from actors.policy import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.recorded_environment import RecordedBatch
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
+from learner.fused_optimizers import fused_step
 from learner.losses import ALGORITHMS
 from learner.networks import ARCHITECTURES, Network, acting_params, make_network
-from learner.optimizers import falling_rate, make_optimizer
+from learner.optimizers import falling_rate, make_optimizer, optax_step
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
 Games = TypeVar("Games", bound=AtariBatch)
@@ -88,24 +89,24 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
     """A fresh learner state and the jitted update."""
     learner = config.learner
     network = network_of(config)
-    optimizer = make_optimizer(
-        learner.optimizer,
-        learning_rate=falling_rate(
+    on_cpu = jax.default_backend() == "cpu"
+    optimization: dict[str, Any] = {
+        "learning_rate": falling_rate(
             config.learning_rate, learner.final_learning_rate, config.total_updates
         ),
-        epsilon=learner.optimizer_epsilon,
-        max_grad_norm=learner.max_grad_norm,
-    )
+        "epsilon": learner.optimizer_epsilon,
+        "max_grad_norm": learner.max_grad_norm,
+    }
+    optimizer = make_optimizer(learner.optimizer, **optimization)
     update = make_update(
         network,
         ALGORITHMS[learner.algorithm],
-        optimizer,
+        fused_step(learner.optimizer, **optimization) if on_cpu else optax_step(optimizer),
         target_period_updates=learner.target_period_updates,
         behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
     )
     if learner.updates_per_dispatch > 1:
-        unroll = jax.default_backend() == "cpu"
-        update = repeat_update(update, learner.updates_per_dispatch, unroll=unroll)
+        update = repeat_update(update, learner.updates_per_dispatch, unroll=on_cpu)
     key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
     return init_state(network, optimizer, key), jax.jit(update, donate_argnames=("state",))
 

@@ -1,21 +1,42 @@
 """Optimizers by name. `rmsprop` is the paper's: centered, decay 0.95, eps inside the root."""
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+import haiku as hk
+import jax
+import jax.numpy as jnp
 import optax
 
 Rate: TypeAlias = float | Callable[[Any], Any]  # fixed, or a function of the update count
 
+RMSPROP_DECAY = 0.95
+ADAM_DECAYS = (0.9, 0.999)
+
+
+class Stepped(NamedTuple):
+    """What an optimizer makes of a gradient."""
+
+    params: hk.Params
+    opt_state: optax.OptState
+    grad_norm: jax.Array  # []: over all leaves, before any clipping
+
+
+Step = Callable[[hk.Params, optax.OptState, hk.Params], Stepped]  # gradients, state, parameters
+
 
 def _rmsprop(learning_rate: Rate, epsilon: float) -> optax.GradientTransformation:
     # The paper's agents keep eps under the square root: g / sqrt(var + eps).
-    return optax.rmsprop(learning_rate, decay=0.95, eps=epsilon, centered=True, eps_in_sqrt=True)
+    return optax.rmsprop(
+        learning_rate, decay=RMSPROP_DECAY, eps=epsilon, centered=True, eps_in_sqrt=True
+    )
 
 
 def _adam(learning_rate: Rate, epsilon: float) -> optax.GradientTransformation:
-    return optax.adam(learning_rate, eps=epsilon)
+    first, second = ADAM_DECAYS
+    return optax.adam(learning_rate, b1=first, b2=second, eps=epsilon)
 
 
 OPTIMIZERS: Mapping[str, Callable[[Rate, float], optax.GradientTransformation]] = MappingProxyType(
@@ -38,3 +59,23 @@ def make_optimizer(
     if max_grad_norm is None:
         return optimizer
     return optax.chain(optax.clip_by_global_norm(max_grad_norm), optimizer)
+
+
+def optax_step(optimizer: optax.GradientTransformation) -> Step:
+    """A step of any optimizer, on any device."""
+
+    def step(gradients: hk.Params, opt_state: optax.OptState, params: hk.Params) -> Stepped:
+        direction, opt_state = optimizer.update(gradients, opt_state, params)
+        return Stepped(optax.apply_updates(params, direction), opt_state, global_norm(gradients))
+
+    return step
+
+
+def global_norm(gradients: hk.Params) -> jax.Array:
+    """The norm over all leaves, by rows: XLA's plain sum is not vectorized on CPU (4x the time)."""
+
+    def sum_of_squares(x: jax.Array) -> jax.Array:
+        rows = x.reshape(math.gcd(x.size, 32), -1)
+        return jnp.sum(sum(row * row for row in rows))
+
+    return jnp.sqrt(sum(map(sum_of_squares, jax.tree.leaves(gradients))))

@@ -16,6 +16,7 @@ import pytest
 from learner.behaviour import distribution_loss, sampled_action_loss
 from learner.losses import ALGORITHMS, Heads
 from learner.networks import ARCHITECTURES, Network, make_network
+from learner.optimizers import optax_step
 from learner.transitions import Transition
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
@@ -51,7 +52,7 @@ def update_of(name: str, behaviour: str = "sampled") -> Update:
         make_update(
             TABLE,
             ALGORITHMS[name],
-            optax.sgd(RATE),
+            optax_step(optax.sgd(RATE)),
             target_period_updates=TARGET_PERIOD,
             behaviour_loss=losses[behaviour],
         )
@@ -286,7 +287,7 @@ def changed_modules() -> Callable[[float, float], set[str]]:
         make_update(
             network,
             ALGORITHMS["va"],
-            optax.sgd(RATE),
+            optax_step(optax.sgd(RATE)),
             target_period_updates=100,
             # The column stands in for a weight, so that one compiled update does for all tests.
             behaviour_loss=lambda logits, item: item.epsilon * sampled_action_loss(logits, item),

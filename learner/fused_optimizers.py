@@ -1,0 +1,185 @@
+"""A step of RMSProp or Adam in one pass over memory, on CPU.
+
+XLA's CPU backend makes a loop of its own for each of the three results (parameters and two moments)
+and, since they take the place of what they are made from, loops without vectors: it cannot see that
+the two are the same memory, element by element, and not shifted against each other. Here one
+compiled loop reads a gradient once and does it all, in place. The state is Optax's own, and a test
+holds the steps equal.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numba
+import numpy as np
+import optax
+
+from learner import xla_kernel
+from learner.optimizers import ADAM_DECAYS, RMSPROP_DECAY, Rate, Step, Stepped, global_norm
+
+_KEEP = np.float32(RMSPROP_DECAY)
+_TAKE = np.float32(1.0 - RMSPROP_DECAY)
+_KEEP_FIRST, _KEEP_SECOND = map(np.float32, ADAM_DECAYS)
+_TAKE_FIRST, _TAKE_SECOND = (np.float32(1.0 - decay) for decay in ADAM_DECAYS)
+
+_LARGE_BYTES = 2**20
+_KERNEL_RANK = 4  # a convolution's weights
+
+
+class _Leaf(NamedTuple):
+    """What a step reads of one array of parameters."""
+
+    params: jax.Array
+    mu: jax.Array
+    nu: jax.Array
+    gradient: jax.Array
+
+    @property
+    def is_large(self) -> bool:
+        return self.params.nbytes >= _LARGE_BYTES
+
+
+class _Swept(NamedTuple):
+    """The array after the step, and the sum of the gradient's squares."""
+
+    params: jax.Array
+    mu: jax.Array
+    nu: jax.Array
+    squares: jax.Array
+
+
+def fused_step(
+    name: str, *, learning_rate: Rate, epsilon: float, max_grad_norm: float | None
+) -> Step:
+    """The step of `learner.optimizers.make_optimizer`'s optimizer of the same arguments."""
+    sweep = _kernel(name)
+
+    def step(gradients: hk.Params, opt_state: Any, params: hk.Params) -> Stepped:
+        # Optax nests: clipping (no state) around moments, learning rate, and what has no state.
+        clipping, inner = opt_state if max_grad_norm is not None else (None, opt_state)
+        moments, schedule, *rest = inner
+        rate = learning_rate(schedule.count) if callable(learning_rate) else learning_rate
+        scale = _clip(gradients, max_grad_norm) if max_grad_norm is not None else 1.0
+        constants = jnp.stack(
+            [jnp.asarray(x, jnp.float32) for x in (rate, epsilon, scale, *_corrections(moments))]
+        )
+        tree = jax.tree.structure(params)
+        columns = map(jax.tree.leaves, (params, moments.mu, moments.nu, gradients))
+        leaves = [_Leaf(*leaf) for leaf in zip(*columns, strict=True)]
+        swept = _sweep_all(sweep, leaves, constants)
+        new, mu, nu, squares = map(list, zip(*swept, strict=True))
+        moments = moments._replace(mu=jax.tree.unflatten(tree, mu), nu=jax.tree.unflatten(tree, nu))
+        inner = (_counted(moments), _counted(schedule), *rest)
+        opt_state = inner if clipping is None else (clipping, inner)
+        return Stepped(jax.tree.unflatten(tree, new), opt_state, jnp.sqrt(sum(squares)))
+
+    return step
+
+
+def _sweep_all(
+    sweep: Callable[..., _Swept], leaves: list[_Leaf], constants: jax.Array
+) -> list[_Swept]:
+    """Large leaves after the last convolution, whose gradient comes early.
+
+    A sweep keeps one thread to itself, and XLA starts what is ready first. A large one should
+    meet the other convolutions' gradients, of which the other threads can take a part each.
+    """
+    swept = {i: sweep(leaf, constants) for i, leaf in enumerate(leaves) if not leaf.is_large}
+    kernels = [swept[i].squares for i in swept if leaves[i].params.ndim == _KERNEL_RANK]
+    for i in set(range(len(leaves))) - set(swept):
+        swept[i] = sweep(leaves[i], constants, *kernels[-1:])
+    return [swept[i] for i in range(len(leaves))]
+
+
+def _clip(gradients: hk.Params, max_grad_norm: float) -> jax.Array:
+    """What to multiply the gradient by."""
+    return jnp.minimum(max_grad_norm / global_norm(gradients), 1.0)
+
+
+def _corrections(moments: Any) -> tuple[Any, ...]:
+    """What Adam's moments are multiplied by while they are young."""
+    if "count" not in moments._fields:
+        return (1.0, 1.0)
+    count = optax.safe_increment(moments.count)
+    return tuple(1.0 / (1.0 - decay**count) for decay in ADAM_DECAYS)
+
+
+def _counted(state: Any) -> Any:
+    """A state after one more step, where it counts them."""
+    if "count" not in state._fields:  # every tuple has a method of that name
+        return state
+    return state._replace(count=optax.safe_increment(state.count))
+
+
+@functools.cache
+def _kernel(name: str) -> Callable[..., _Swept]:
+    """`sweep(leaf, constants, *after)`; it starts when the values `after` are there."""
+    target = f"vantage_{name}"
+    xla_kernel.register(target, _HANDLERS[name])
+
+    def sweep(leaf: _Leaf, constants: jax.Array, *after: jax.Array) -> _Swept:
+        like = jax.ShapeDtypeStruct(leaf.params.shape, jnp.float32)
+        call = jax.ffi.ffi_call(
+            target,
+            (like, like, like, jax.ShapeDtypeStruct((), jnp.float32)),
+            input_output_aliases={0: 0, 1: 1, 2: 2},
+        )
+        return _Swept(*call(*leaf, constants, *after))
+
+    return sweep
+
+
+@numba.njit
+def _sweep_leaf(frame: int, rule: Callable[..., tuple[float, float, float]]) -> None:
+    """Goes over a leaf once. Results 0 to 2 lie where operands 0 to 2 did; 3 is the gradient."""
+    gradient, constants = xla_kernel.operand(frame, 3), xla_kernel.operand(frame, 4)
+    params, mu, nu = (
+        xla_kernel.result(frame, 0),
+        xla_kernel.result(frame, 1),
+        xla_kernel.result(frame, 2),
+    )
+    # In registers: for all the compiler knows, a store could change the array.
+    rate, epsilon, scale = constants[0], constants[1], constants[2]
+    of_first, of_second = constants[3], constants[4]
+    squares = np.float32(0.0)
+    for i in range(gradient.size):
+        squares += gradient[i] * gradient[i]
+        step, mu[i], nu[i] = rule(scale * gradient[i], mu[i], nu[i], epsilon, of_first, of_second)
+        params[i] -= rate * step
+    xla_kernel.result(frame, 3)[0] = squares
+
+
+@numba.njit
+def _rmsprop(g, mu, nu, epsilon, of_first, of_second):  # type: ignore[no-untyped-def]
+    mu = _KEEP * mu + _TAKE * g
+    nu = _KEEP * nu + _TAKE * (g * g)
+    return g / np.sqrt(nu - mu * mu + epsilon), mu, nu
+
+
+@numba.njit
+def _adam(g, mu, nu, epsilon, of_first, of_second):  # type: ignore[no-untyped-def]
+    mu = _KEEP_FIRST * mu + _TAKE_FIRST * g
+    nu = _KEEP_SECOND * nu + _TAKE_SECOND * (g * g)
+    return of_first * mu / (np.sqrt(of_second * nu) + epsilon), mu, nu
+
+
+def _rmsprop_handler(frame: int) -> int:
+    if not xla_kernel.asks_for_version(frame):
+        _sweep_leaf(frame, _rmsprop)
+    return 0
+
+
+def _adam_handler(frame: int) -> int:
+    if not xla_kernel.asks_for_version(frame):
+        _sweep_leaf(frame, _adam)
+    return 0
+
+
+_HANDLERS: Mapping[str, Callable[[int], int]] = MappingProxyType(
+    {"rmsprop": _rmsprop_handler, "adam": _adam_handler}
+)

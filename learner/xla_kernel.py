@@ -1,0 +1,89 @@
+"""Loops compiled by Numba as operations of jitted functions, on CPU.
+
+XLA calls an operation of somebody else's with one argument, the address of a frame that names the
+buffers. Its layout is XLA's C interface for foreign functions (`xla/ffi/api/c_api.h` in JAX's
+headers, version 0.1): structs of 64-bit words, read here by their numbers. A handler must also
+answer one question, asked when it is registered: which version it was written for.
+"""
+
+from collections.abc import Callable
+
+import jax
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+HANDLER = types.intp(types.intp)  # the frame's address -> the address of an error, or 0
+
+# Words of a frame: its extension, then the addresses of operands and results.
+_EXTENSION, _OPERANDS, _RESULTS, _FRAME_WORDS = 1, 9, 14, 15
+# Words of an extension; the only one there is asks for the version.
+_METADATA, _EXTENSION_WORDS = 3, 4
+# 32-bit halves of words of the metadata.
+_MAJOR, _MINOR, _METADATA_HALVES = 6, 7, 8
+_VERSION = (0, 1)
+# Words of a buffer.
+_DATA, _RANK, _SHAPE, _BUFFER_WORDS = 3, 4, 5, 6
+
+
+def register(name: str, handler: Callable[[int], int]) -> None:
+    """Makes a compiled handler known to XLA under a name, for `jax.ffi.ffi_call`."""
+    compiled = numba.cfunc(
+        HANDLER,
+        error_model="numpy",  # a division by zero is inf: checks for it would forbid vectors
+        fastmath={"contract", "reassoc", "nsz"},  # sums in vectors; NaN and inf stay what they are
+    )(handler)
+    _KEPT_ALIVE.append(compiled)
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address), platform="cpu")
+
+
+_KEPT_ALIVE: list[object] = []  # XLA keeps the bare address
+
+
+@intrinsic
+def _pointer(typing, address):  # type: ignore[no-untyped-def]
+    """An address as a pointer."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.intp), generate
+
+
+@numba.njit
+def _words(address: int, count: int) -> np.ndarray:
+    return numba.carray(_pointer(address), (count,), np.int64)
+
+
+@numba.njit
+def _floats(buffer: int) -> np.ndarray:
+    words = _words(buffer, _BUFFER_WORDS)
+    size = 1
+    for side in _words(words[_SHAPE], words[_RANK]):
+        size *= side
+    return numba.carray(_pointer(words[_DATA]), (size,), np.float32)
+
+
+@numba.njit
+def operand(frame: int, number: int) -> np.ndarray:
+    """A float32 operand, flat."""
+    return _floats(_words(_words(frame, _FRAME_WORDS)[_OPERANDS], number + 1)[number])
+
+
+@numba.njit
+def result(frame: int, number: int) -> np.ndarray:
+    """A float32 result, flat, to be written."""
+    return _floats(_words(_words(frame, _FRAME_WORDS)[_RESULTS], number + 1)[number])
+
+
+@numba.njit
+def asks_for_version(frame: int) -> bool:
+    """Whether this call is the question; if so it has been answered."""
+    extension = _words(frame, _FRAME_WORDS)[_EXTENSION]
+    if extension == 0:
+        return False
+    metadata = _words(extension, _EXTENSION_WORDS)[_METADATA]
+    halves = numba.carray(_pointer(metadata), (_METADATA_HALVES,), np.int32)
+    halves[_MAJOR], halves[_MINOR] = _VERSION
+    return True
