@@ -180,7 +180,8 @@ def _print_run(console: Console, run: TimedRun, limits: Limits) -> None:
         f"{run.frames_per_second:,.0f} frames/s, {run.updates_per_second:.1f} updates/s, "
         f"samples/insert {ratio}, batches ready {ready}, parameter age "
         f"p50 {run.params_age_p50 or 0:.1f} s p99 {run.params_age_p99 or 0:.1f} s, "
-        f"core-time efficiency {core_time_efficiency(run, limits):.2f}",
+        f"core-time efficiency {core_time_efficiency(run, limits):.2f} "
+        f"({run.stolen_cores:.2f} cores went to other guests of this host)",
         soft_wrap=True,
     )
 

@@ -62,6 +62,7 @@ class TimedRun(NamedTuple):
     batches_ready: float | None
     params_age_p50: float | None
     params_age_p99: float | None
+    stolen_cores: float  # core seconds per second that went to other guests of the same host
     roles: dict[str, RoleUse]
 
 
@@ -120,8 +121,11 @@ def _watch(
 ) -> TimedRun:
     began, before = time.time(), _core_seconds(run_dir)
     pauses: list[Pause] = []
+    stolen = 0.0
     for _ in range(_TURNS):
+        stolen -= psutil.cpu_times().steal
         time.sleep(seconds / _TURNS)
+        stolen += psutil.cpu_times().steal
         if in_pauses is not None:
             with _held_still(run_dir):
                 paused = time.time()
@@ -130,7 +134,7 @@ def _watch(
     after, ended = _core_seconds(run_dir), time.time()
     rows = [row for row in _rows(run_dir) if began <= row["time"] <= ended]
     seconds = ended - began - _paused_seconds(pauses, began, ended)
-    return summarize(config, rows, before, after, seconds, pauses)
+    return summarize(config, rows, before, after, seconds, pauses, stolen_seconds=stolen)
 
 
 @contextlib.contextmanager
@@ -157,6 +161,8 @@ def summarize(
     after: dict[str, list[float]],
     seconds: float,
     pauses: Iterable[Pause] = (),
+    *,
+    stolen_seconds: float = 0.0,
 ) -> TimedRun:
     """Turns metrics rows, and core seconds per node at both ends, into one record."""
     learner = [row for row in rows if row["role"] == "learner"]
@@ -176,6 +182,7 @@ def summarize(
         batches_ready=_mean(learner, "batches_ready"),
         params_age_p50=float(np.percentile(ages, 50)) if ages else None,
         params_age_p99=float(np.percentile(ages, 99)) if ages else None,
+        stolen_cores=stolen_seconds / seconds,
         roles={
             role: _role_use(
                 role, rows, len(nodes), (sum(nodes) - sum(before.get(role, []))) / seconds

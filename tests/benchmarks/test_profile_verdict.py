@@ -21,6 +21,7 @@ def run_with(*, learner: float, actor: float, learner_cores: float = 1.0) -> Tim
         batches_ready=2.0,
         params_age_p50=1.0,
         params_age_p99=2.0,
+        stolen_cores=0.0,
         roles={
             "learner": RoleUse(1, learner_cores, learner),
             "actor": RoleUse(2, 0.2, actor),
@@ -73,11 +74,12 @@ def rows() -> list[dict[str, Any]]:
 
 def test_a_run_is_summarized_from_its_rows_and_its_core_seconds() -> None:
     before, after = {"learner": [1.0], "actor": [1.0, 2.0]}, {"learner": [9.0], "actor": [2.0, 3.0]}
-    run = summarize(PRESETS["cpu"], rows(), before, after, seconds=10.0)
+    run = summarize(PRESETS["cpu"], rows(), before, after, seconds=10.0, stolen_seconds=0.5)
     assert (run.frames_per_second, run.steps_per_second, run.updates_per_second) == (400, 100, 10)
     assert run.roles["learner"] == RoleUse(1, 0.8, pytest.approx(0.3))
     assert run.roles["actor"] == RoleUse(2, 0.2, 0.25)
     assert run.params_age_p50 == 0.5
+    assert run.stolen_cores == 0.05
 
 
 def test_pauses_do_not_count() -> None:
