@@ -14,7 +14,6 @@ from actors.policy import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.recorded_environment import RecordedBatch
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
-from learner.fused_optimizers import fused_step
 from learner.losses import ALGORITHMS
 from learner.networks import ARCHITECTURES, Network, acting_params, make_network
 from learner.optimizers import falling_rate, make_optimizer, optax_step
@@ -98,10 +97,16 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
         "max_grad_norm": learner.max_grad_norm,
     }
     optimizer = make_optimizer(learner.optimizer, **optimization)
+    step = optax_step(optimizer)
+    if on_cpu:
+        # Here, because actors need neither Numba nor the 50 MB it takes.
+        from learner.fused_optimizers import fused_step
+
+        step = fused_step(learner.optimizer, **optimization)
     update = make_update(
         network,
         ALGORITHMS[learner.algorithm],
-        fused_step(learner.optimizer, **optimization) if on_cpu else optax_step(optimizer),
+        step,
         target_period_updates=learner.target_period_updates,
         behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
     )

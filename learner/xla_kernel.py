@@ -18,8 +18,9 @@ HANDLER = types.intp(types.intp)  # the frame's address -> the address of an err
 
 # Words of a frame: its extension, then the addresses of operands and results.
 _EXTENSION, _OPERANDS, _RESULTS, _FRAME_WORDS = 1, 9, 14, 15
-# Words of an extension; the only one there is asks for the version.
-_METADATA, _EXTENSION_WORDS = 3, 4
+# Words of an extension; one of this type asks for the version.
+_TYPE, _METADATA, _EXTENSION_WORDS = 1, 3, 4
+_ASKS, _HALF = 1, 0xFFFFFFFF  # a type is half a word
 # 32-bit halves of words of the metadata.
 _MAJOR, _MINOR, _METADATA_HALVES = 6, 7, 8
 _VERSION = (0, 1)
@@ -28,7 +29,8 @@ _DATA, _RANK, _SHAPE, _BUFFER_WORDS = 3, 4, 5, 6
 
 
 def register(name: str, handler: Callable[[int], int]) -> None:
-    """Makes a compiled handler known to XLA under a name, for `jax.ffi.ffi_call`."""
+    """Compiles a handler and makes it known to XLA under a name, for `jax.ffi.ffi_call`."""
+    # What the handler calls is compiled with the same options.
     compiled = numba.cfunc(
         HANDLER,
         error_model="numpy",  # a division by zero is inf: checks for it would forbid vectors
@@ -80,10 +82,13 @@ def result(frame: int, number: int) -> np.ndarray:
 @numba.njit
 def asks_for_version(frame: int) -> bool:
     """Whether this call is the question; if so it has been answered."""
-    extension = _words(frame, _FRAME_WORDS)[_EXTENSION]
-    if extension == 0:
+    address = _words(frame, _FRAME_WORDS)[_EXTENSION]
+    if address == 0:
         return False
-    metadata = _words(extension, _EXTENSION_WORDS)[_METADATA]
+    extension = _words(address, _EXTENSION_WORDS)
+    if extension[_TYPE] & _HALF != _ASKS:
+        return False
+    metadata = extension[_METADATA]
     halves = numba.carray(_pointer(metadata), (_METADATA_HALVES,), np.int32)
     halves[_MAJOR], halves[_MINOR] = _VERSION
     return True

@@ -13,8 +13,11 @@ from launch.config import PRESETS
 from learner.losses import ALGORITHMS
 
 
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
-def test_fast_and_plain_updates_agree_over_a_target_copy(algorithm: str) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "optimizer"),
+    [*((algorithm, "adam") for algorithm in sorted(ALGORITHMS)), ("va", "rmsprop")],
+)
+def test_fast_and_plain_updates_agree_over_a_target_copy(algorithm: str, optimizer: str) -> None:
     paper = PRESETS["paper"]
     config = dataclasses.replace(
         paper,
@@ -25,7 +28,7 @@ def test_fast_and_plain_updates_agree_over_a_target_copy(algorithm: str) -> None
             batch_size=8,
             updates_per_dispatch=1,
             target_period_updates=2,
-            optimizer="adam",
+            optimizer=optimizer,
             learning_rate=1e-3,
             optimizer_epsilon=1e-3,
         ),
