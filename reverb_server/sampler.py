@@ -44,7 +44,7 @@ class BatchSampler:
             table=tables.REPLAY,
             dtypes={name: spec.dtype for name, spec in signature.items()},
             shapes={name: spec.shape for name, spec in signature.items()},
-            # Decompression is most of the work, and a stream has one thread for it. What is in
+            # Unpacking is most of the work, and a stream has one thread for it. What is in
             # flight, and so how far the ratio may be off, is the same as with a single stream.
             max_in_flight_samples_per_worker=batch_size,
             num_workers_per_iterator=in_flight_batches,
