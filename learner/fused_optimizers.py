@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import chex
 import haiku as hk
 import jax
 import jax.numpy as jnp
@@ -123,6 +124,7 @@ def _kernel(name: str) -> Callable[..., _Swept]:
     xla_kernel.register(target, _HANDLERS[name])
 
     def sweep(leaf: _Leaf, constants: jax.Array, *after: jax.Array) -> _Swept:
+        chex.assert_type([*leaf, constants], jnp.float32)  # the kernel reads them as nothing else
         like = jax.ShapeDtypeStruct(leaf.params.shape, jnp.float32)
         call = jax.ffi.ffi_call(
             target,
