@@ -20,6 +20,7 @@ from learner.bias import add_bias
 from learner.convolution import strided_convolution
 from learner.dense import dense
 from learner.losses import Heads
+from learner.pixel_blocks import BLOCK, every_fourth_pixel, kernel_to_blocks, to_blocks
 
 OBSERVATION_SHAPE = (4, 84, 84)
 _MIN_VARIANCE = 1e-4  # of a stack of pixels in [0, 1]: an empty screen stays empty
@@ -35,7 +36,10 @@ class Conv(NamedTuple):
 
 
 class Architecture(NamedTuple):
-    """A torso and the hidden size of the heads on it."""
+    """A torso and the hidden size of the heads on it.
+
+    Kernel and stride of the first convolution are multiples of `pixel_blocks.BLOCK`.
+    """
 
     convs: tuple[Conv, ...]
     hidden: int
@@ -110,33 +114,44 @@ def acting_params(params: hk.Params) -> dict[str, Any]:
 
 def _torso(architecture: Architecture, stack: jax.Array, *, normalize: bool) -> jax.Array:
     chex.assert_shape(stack, (None, *OBSERVATION_SHAPE))
-    x = jnp.moveaxis(stack, 1, -1).astype(jnp.float32) / 255.0
+    x = to_blocks(stack) / 255.0
     if normalize:
         x = _standardize(x)
     with hk.name_scope("torso"):
         for i, conv in enumerate(architecture.convs):
             with hk.name_scope(f"conv_{i}"):
-                x = _conv(x, **conv._asdict())
+                x = _conv(x, conv) if i else _first_conv(x, conv)
     return x.reshape(x.shape[0], -1)
 
 
 def _standardize(x: jax.Array) -> jax.Array:
-    """Zero mean and unit variance for every stack.
+    """Zero mean and unit variance for every stack, given in blocks.
 
     On a plain background of grey, a filter of the first layer is either always on or always off:
     what moves is too small to turn it. Half of them start dead, and more die while learning.
     """
     # Every fourth pixel tells the background as well as all of them, at a sixteenth of the cost.
-    x = x - jnp.mean(x[:, ::4, ::4], axis=(1, 2, 3), keepdims=True)
-    variance = jnp.mean(jnp.square(x[:, ::4, ::4]), axis=(1, 2, 3), keepdims=True)
+    x = x - jnp.mean(every_fourth_pixel(x), axis=(1, 2, 3), keepdims=True)
+    variance = jnp.mean(jnp.square(every_fourth_pixel(x)), axis=(1, 2, 3), keepdims=True)
     return x * jax.lax.rsqrt(variance + _MIN_VARIANCE)
 
 
-def _conv(x: jax.Array, *, channels: int, kernel: int, stride: int) -> jax.Array:
-    shape = (kernel, kernel, x.shape[-1], channels)
+def _first_conv(x: jax.Array, conv: Conv) -> jax.Array:
+    """On frames in blocks; its parameters are those of the frames as they are."""
+    w, b = _conv_parameters(conv, OBSERVATION_SHAPE[0])
+    x = strided_convolution(x, kernel_to_blocks(w), conv.stride // BLOCK)
+    return jax.nn.relu(add_bias(x, b))
+
+
+def _conv(x: jax.Array, conv: Conv) -> jax.Array:
+    w, b = _conv_parameters(conv, x.shape[-1])
+    return jax.nn.relu(add_bias(strided_convolution(x, w, conv.stride), b))
+
+
+def _conv_parameters(conv: Conv, inputs: int) -> tuple[jax.Array, jax.Array]:
+    shape = (conv.kernel, conv.kernel, inputs, conv.channels)
     w = hk.get_parameter("w", shape, init=_fan_in_init(shape))
-    b = hk.get_parameter("b", (channels,), init=jnp.zeros)
-    return jax.nn.relu(add_bias(strided_convolution(x, w, stride), b))
+    return w, hk.get_parameter("b", (conv.channels,), init=jnp.zeros)
 
 
 def _linear(x: jax.Array, *, outputs: int) -> jax.Array:
