@@ -40,8 +40,8 @@ class ActorConfig:
 
     actors: int = 2
     """Number of actor processes."""
-    envs_per_actor: int = 4
-    """Games each actor plays at once."""
+    envs_per_actor: int = 8
+    """Games each actor plays at once; more of them share the cost of a call of the network."""
     exploration: Literal["schedule", "ladder"] = "schedule"
     """Epsilon falls with global frames, or is fixed per game (Ape-X ladder over all games)."""
     final_epsilon: float = 0.01
@@ -184,7 +184,7 @@ PRESETS: Mapping[str, Config] = types.MappingProxyType(
         "paper": Config(),
         # Learns Pong from scratch on two cores; docs/pong.md says how it was found.
         "cpu": Config(
-            actor=ActorConfig(envs_per_actor=8, final_epsilon=0.05, epsilon_decay_frames=120_000),
+            actor=ActorConfig(final_epsilon=0.05, epsilon_decay_frames=120_000),
             replay=ReplayConfig(
                 replay_capacity_steps=100_000, warmup_steps=5_000, samples_per_insert=4.0
             ),
