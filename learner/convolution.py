@@ -12,8 +12,8 @@ def strided_convolution(x: jax.Array, w: jax.Array, stride: int) -> jax.Array:
 
     Where the stride divides the image and the kernel, each block of stride x stride pixels becomes
     one pixel with more channels, in both, and no stride is left: the same sums in another order.
-    XLA's backward pass of the two strided layers of the Atari torsos takes 0.7 to 0.9 of its time
-    that way.
+    XLA's backward pass of strided layers as in the Atari torsos takes 0.7 to 0.9 of its time that
+    way.
     """
     chex.assert_rank([x, w], 4)
     sides = (*x.shape[1:3], *w.shape[:2])
