@@ -266,17 +266,20 @@ class _BareWriter:
     def __init__(self, address: str, frame: np.ndarray, n_step: int):
         self._frame, self._n_step = frame, n_step
         self._step = np.zeros(len(tables.STEP_FIELDS), np.float32)
-        self._writer = reverb.Client(address).trajectory_writer(2 * n_step + 16)
+        self._writer = reverb.Client(address).trajectory_writer(
+            2 * n_step + 16, validate_items=False
+        )
         for _ in range(2 * n_step + 8):
             self._writer.append({"frame": frame, "step": self._step})
+        self._history = self._writer.history  # the same growing columns every time
 
     def __call__(self) -> None:
         self._writer.append({"frame": self._frame, "step": self._step})
-        history = self._writer.history
+        frames, steps = self._history["frame"], self._history["step"]
         item = {
-            "o_tm1": history["frame"][-4 - self._n_step : -self._n_step],
-            "o_t": history["frame"][-4:],
-            "steps": history["step"][-self._n_step :],
+            "o_tm1": frames[-4 - self._n_step : -self._n_step],
+            "o_t": frames[-4:],
+            "steps": steps[-self._n_step :],
         }
         self._writer.create_item(tables.REPLAY, 1.0, item)
         self._writer.flush(20)
@@ -292,8 +295,8 @@ def _bare_draw(config: Config, address: str) -> Callable[[], object]:
         table=tables.REPLAY,
         dtypes={name: spec.dtype for name, spec in signature.items()},
         shapes={name: spec.shape for name, spec in signature.items()},
-        max_in_flight_samples_per_worker=IN_FLIGHT_BATCHES * config.sampled_items,
-        num_workers_per_iterator=1,
+        max_in_flight_samples_per_worker=config.sampled_items,
+        num_workers_per_iterator=IN_FLIGHT_BATCHES,
     )
     batches = iter(samples.batch(config.sampled_items))
     return lambda: next(batches)
