@@ -28,11 +28,8 @@ def to_blocks(stack: jax.Array) -> jax.Array:
         stack.reshape(batch, images, rows, BLOCK, columns, BLOCK), jnp.uint32
     )
     words = words.transpose(0, 2, 4, 1, 3).reshape(batch, rows, columns, 1, images * BLOCK)
-    # Else the two loops become one again, and every byte is looked up on its own.
-    words = lax.optimization_barrier(words)
     places = (_BITS * jnp.arange(BLOCK, dtype=jnp.uint32)).reshape(1, 1, 1, BLOCK, 1)
-    # By way of int32, which vector units turn into floats; uint32 they may not.
-    pixels = ((words >> places) & 0xFF).astype(jnp.int32).astype(jnp.float32)
+    pixels = ((words >> places) & 0xFF).astype(jnp.float32)
     return pixels.reshape(batch, rows, columns, BLOCK * images * BLOCK)
 
 
