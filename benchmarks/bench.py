@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.actor_speed import measure_actor
-from benchmarks.profile import as_json, for_profiling
 from benchmarks.publish_speed import publish_fraction
-from benchmarks.recorded_play import increments, record_rows
-from benchmarks.replay_process import replay_process
-from benchmarks.stages import make_draw, measure_replay_bytes, writing
-from benchmarks.timed_run import TimedRun, run_for
-from benchmarks.timing import Cost, mean_cost
 from benchmarks.update_speed import against_naive, make_bare_update, one_per_dispatch
-from benchmarks.verdict import Limits, core_time_efficiency
 from launch.config import PRESETS, Config, NetworkName
+from launch.profile.actor_speed import measure_actor
+from launch.profile.command import as_json, for_profiling
+from launch.profile.recorded_play import increments, record_rows
+from launch.profile.replay_process import replay_process
+from launch.profile.stages import make_draw, measure_replay_bytes, writing
+from launch.profile.timed_run import TimedRun, run_for
+from launch.profile.timing import Cost, mean_cost
+from launch.profile.verdict import Limits, core_time_efficiency
 from launch.run_dir import describe
 from learner.memory import keep_freed_memory
 

@@ -31,11 +31,11 @@ from benchmarks.fleet_capacity import (
     fit_costs,
 )
 from benchmarks.fleet_picture import draw_fleet
-from benchmarks.recorded_play import increments, record_rows
-from benchmarks.replay_process import ReplayProcess, replay_process
-from benchmarks.stages import make_draw
-from launch import components
+from launch import build
 from launch.config import PRESETS, Config
+from launch.profile.recorded_play import increments, record_rows
+from launch.profile.replay_process import ReplayProcess, replay_process
+from launch.profile.stages import make_draw
 from launch.run_dir import describe
 from reverb_server import counts
 from reverb_server.params import ParamsPublisher, ParamsPuller
@@ -92,7 +92,7 @@ def _wait_for_traffic(address: str, *, sample: bool) -> None:
 
 
 def _publish(config: Config, address: str, stop: Event) -> None:
-    values = np.zeros(components.num_acting_values(components.network_of(config)), np.float32)
+    values = np.zeros(build.num_acting_values(build.network_of(config)), np.float32)
     publisher = ParamsPublisher(reverb.Client(address))
     version = 0
     while not stop.wait(PUBLISH_SECONDS):

@@ -11,10 +11,10 @@ import numpy as np
 import reverb
 
 from benchmarks.background import CONTEXT, in_background
-from benchmarks.replay_process import replay_process
 from benchmarks.update_speed import resident_batches
-from launch import components
+from launch import build
 from launch.config import Config
+from launch.profile.replay_process import replay_process
 from reverb_server.params import ParamsPublisher, ParamsPuller
 
 _START_SECONDS = 120.0
@@ -24,8 +24,8 @@ def publish_fraction(config: Config, *, actors: int, updates: int = 300) -> floa
     """Share of the learner's loop spent handing parameters over, at the config's period."""
     with replay_process(config) as server:
         publisher = ParamsPublisher(reverb.Client(server.address))
-        state, update = components.make_learner(config)
-        flatten = jax.jit(components.flatten_acting)
+        state, update = build.make_learner(config)
+        flatten = jax.jit(build.flatten_acting)
         batches = resident_batches(config)
 
         def publish(version: int) -> None:

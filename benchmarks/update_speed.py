@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.naive_update import NaiveUpdate, make_plain_network
-from benchmarks.random_batch import random_batch
-from benchmarks.timing import Cost, compare
-from launch import components
+from launch import build
 from launch.config import Config
+from launch.profile.random_batch import random_batch
+from launch.profile.timing import Cost, compare
 from learner.behaviour import BEHAVIOUR_LOSSES
 from learner.losses import ALGORITHMS
 from learner.networks import ARCHITECTURES
@@ -31,7 +31,7 @@ def against_naive(config: Config, *, calls: int = 5, rounds: int = 20) -> dict[s
 def make_naive(config: Config) -> NaiveUpdate:
     """The yardstick for a config without normalization."""
     learner, loss = config.learner, ALGORITHMS[config.learner.algorithm]
-    actions = components.num_actions(config.environment.game, config.environment.full_action_set)
+    actions = build.num_actions(config.environment.game, config.environment.full_action_set)
     network = make_plain_network(
         ARCHITECTURES[learner.network],
         actions,
@@ -69,12 +69,12 @@ def one_per_dispatch(config: Config) -> Config:
 
 def make_bare_update(config: Config) -> Callable[[], object]:
     """A call of the learner's own jitted update, on resident data."""
-    state, update = components.make_learner(config)
+    state, update = build.make_learner(config)
     return _chain(state, lambda *args: update(*args)[0], resident_batches(config))
 
 
 def _naive(config: Config) -> Callable[[], object]:
-    state, _ = components.make_learner(config)
+    state, _ = build.make_learner(config)
     return _chain(state, make_naive(config), resident_batches(config))
 
 

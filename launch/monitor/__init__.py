@@ -3,10 +3,10 @@
 The last stage of the telemetry path, and a leaf: nothing depends on it to make progress. A row is
 a flat dict with "time" (unix seconds), "role", "frames" (global) and the role's own keys.
 
-    monitor.py        the loop: drain rows, write every sink, update the view
+    loop.py           the loop: drain rows, write every sink, update the view
     metrics_file.py   rows <-> metrics.jsonl
     events.py         rows -> TensorBoard event files
-    view.py           rows -> a typed snapshot of the run (pure)
+    snapshot.py       rows -> a typed snapshot of the run (pure)
     terminal.py       snapshot -> live terminal view, or plain lines for a log
     follow.py         metrics.jsonl as it grows -> rows, for a view in another process
 

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from launch.monitor.view import NUM_RETURNS, Actor, Evaluation, Replay, Snapshot
+from launch.monitor.snapshot import NUM_RETURNS, Actor, Evaluation, Replay, Snapshot
 
 # An actor that has said nothing for this long is shown as silent and left out of the sums.
 _SILENT_AFTER_SECONDS = 60.0

@@ -9,7 +9,7 @@ import reverb
 
 from actors.loop import ActingParams, ActorEdges, run_actor
 from actors.n_step import Increment
-from launch import components
+from launch import build
 from launch.config import Config
 from launch.layout import RESTART_VARIABLE
 from reverb_server import telemetry
@@ -20,12 +20,12 @@ from reverb_server.writer import ExperienceWriter
 def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
     """Plays until the program stops."""
     stop = lp.stop_event()
-    seeds = components.seed_for(config, "actor", index, int(os.environ.get(RESTART_VARIABLE, "0")))
-    network = components.network_of(config)
-    environment = components.make_environment(
+    seeds = build.seed_for(config, "actor", index, int(os.environ.get(RESTART_VARIABLE, "0")))
+    network = build.network_of(config)
+    environment = build.make_environment(
         config,
         num_envs=config.actor.envs_per_actor,
-        seed=components.environment_seed(seeds),
+        seed=build.environment_seed(seeds),
         training=True,
     )
     puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)
@@ -43,13 +43,13 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
     ) as writer:
         edges = ActorEdges(
             get_params=get_params,
-            greedy_actions=components.make_greedy(network),
+            greedy_actions=build.make_greedy(network),
             write=make_write(writer),
             waited_seconds=lambda: writer.waited_seconds,
             report=report,
             should_stop=stop.is_set,
         )
-        actor = components.make_actor(config, index, environment, edges, seeds)
+        actor = build.make_actor(config, index, environment, edges, seeds)
         run_actor(actor, edges, report_seconds=config.report_seconds)
     puller.close()
     report.close()
@@ -71,7 +71,7 @@ def make_get_params(
     puller: ParamsPuller, network: Any, action_repeat: int
 ) -> Callable[[], ActingParams]:
     """Newest parameters, unflattened once per version."""
-    unflatten = components.make_unflatten(network)
+    unflatten = build.make_unflatten(network)
     held: dict[str, Any] = {"version": None, "params": None}
 
     def get_params() -> ActingParams:

@@ -8,7 +8,7 @@ import numpy as np
 import reverb
 
 from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
-from launch import components
+from launch import build
 from launch.config import Config
 from launch.layout import RESTART_VARIABLE
 from launch.scores import evaluation_row
@@ -22,14 +22,14 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     """Evaluates until training has finished or the program stops."""
     stop = lp.stop_event()
     restart = int(os.environ.get(RESTART_VARIABLE, "0"))
-    seeds = components.seed_for(config, "evaluator", restart=restart)
+    seeds = build.seed_for(config, "evaluator", restart=restart)
     rng = np.random.default_rng(seeds)
-    network = components.network_of(config)
-    unflatten, greedy = components.make_unflatten(network), components.make_greedy(network)
-    environment = components.make_environment(
+    network = build.network_of(config)
+    unflatten, greedy = build.make_unflatten(network), build.make_greedy(network)
+    environment = build.make_environment(
         config,
         num_envs=min(config.evaluator.eval_episodes, _MAX_ENVS),
-        seed=components.environment_seed(seeds),
+        seed=build.environment_seed(seeds),
         training=False,
     )
     puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)

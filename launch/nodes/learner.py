@@ -9,7 +9,7 @@ import launchpad as lp
 import numpy as np
 import reverb
 
-from launch import checks, components
+from launch import build, config_checks
 from launch.config import Config
 from launch.learner_state import periods_of, restore, save
 from launch.nodes.replay import prioritization_of
@@ -29,14 +29,14 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     """Trains from the newest checkpoint, if there is one, until done or told to stop."""
     stop = lp.stop_event()
     keep_freed_memory()
-    state, update = components.make_learner(config)
+    state, update = build.make_learner(config)
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
     source = make_sampler(config, client.server_address)
     publisher = ParamsPublisher(client)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
     priorities = sampler.PriorityUpdater(client) if config.replay.prioritized else None
-    flatten = jax.jit(components.flatten_acting)
+    flatten = jax.jit(build.flatten_acting)
 
     def publish(state: LearnerState, steps: int, finished: bool) -> None:
         # A copy on the device, before the next update takes over the buffers.
@@ -80,9 +80,9 @@ def make_sampler(config: Config, server_address: str) -> sampler.BatchSampler:
         server_address,
         n_step=config.learner.n_step,
         batch_size=config.sampled_items,
-        in_flight_batches=checks.IN_FLIGHT_BATCHES,
+        in_flight_batches=config_checks.IN_FLIGHT_BATCHES,
         prioritization=prioritization_of(config),
-        num_actions=components.num_actions(environment.game, environment.full_action_set),
+        num_actions=build.num_actions(environment.game, environment.full_action_set),
     )
 
 

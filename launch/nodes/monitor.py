@@ -8,7 +8,7 @@ import launchpad as lp
 import reverb
 
 from launch.monitor.events import EventWriter
-from launch.monitor.monitor import run_monitor
+from launch.monitor.loop import run_monitor
 from launch.run_dir import RunDir
 from report.metrics_file import MetricsFile
 from reverb_server import telemetry

@@ -8,7 +8,7 @@ from typing import Any
 import launchpad as lp
 import reverb
 
-from launch import checks, components
+from launch import build, config_checks
 from launch.config import Config
 from launch.run_dir import RunDir
 from reverb_server import server, tables, telemetry
@@ -22,7 +22,7 @@ def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:
         n_step=config.learner.n_step,
         capacity_steps=replay.replay_capacity_steps,
         rate_limit=rate_limit,
-        num_params=components.num_acting_values(components.network_of(config)),
+        num_params=build.num_acting_values(build.network_of(config)),
         prioritization=prioritization_of(config),
     )
 
@@ -39,7 +39,7 @@ class ReplayNode(lp.ReverbNode):
 
     def __init__(self, config: Config, run_dir: pathlib.Path):
         super().__init__(
-            priority_tables_fn=lambda: replay_tables(config, checks.replay_limit(config))
+            priority_tables_fn=lambda: replay_tables(config, config_checks.replay_limit(config))
         )
         self._config = config
         self._run_dir = RunDir(run_dir)

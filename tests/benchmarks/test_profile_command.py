@@ -4,7 +4,7 @@ import json
 import pathlib
 import subprocess
 
-from launch.command import vantage_command
+from launch.invocation import vantage_command
 
 
 def test_a_short_profile_of_a_tiny_network(tmp_path: pathlib.Path) -> None:

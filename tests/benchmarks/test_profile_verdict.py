@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.timed_run import Pause, RoleUse, RunFailedError, TimedRun, summarize
-from benchmarks.verdict import Limits, core_time_efficiency, verdict
 from launch.config import PRESETS
+from launch.profile.timed_run import Pause, RoleUse, RunFailedError, TimedRun, summarize
+from launch.profile.verdict import Limits, core_time_efficiency, verdict
 
 LIMITS = Limits(cores=2, bare_update_ms=38.0, bare_update_core_ms=70.0, bare_step_core_ms=0.5)
 

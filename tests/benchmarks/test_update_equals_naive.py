@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.random_batch import random_batch
 from benchmarks.update_speed import make_naive
-from launch import components
+from launch import build
 from launch.config import PRESETS
+from launch.profile.random_batch import random_batch
 from learner.losses import ALGORITHMS
 
 
@@ -33,7 +33,7 @@ def test_fast_and_plain_updates_agree_over_a_target_copy(algorithm: str, optimiz
             optimizer_epsilon=1e-3,
         ),
     )
-    fast_state, fast = components.make_learner(config)
+    fast_state, fast = build.make_learner(config)
     plain_state, naive = jax.tree.map(np.array, fast_state), make_naive(config)
     rng = np.random.default_rng(0)
     for _ in range(3):

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import psutil
 import reverb
 
-from launch.command import vantage_command
+from launch.invocation import vantage_command
 from launch.run_dir import RunDir
-from launch.supervisor import die_with_parent
+from launch.supervise.supervisor import die_with_parent
 from report.metrics_file import read_rows
 from reverb_server import counts
 

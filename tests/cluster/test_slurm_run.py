@@ -15,7 +15,7 @@ import time
 import pytest
 from slurm_cluster import ACT, HOSTS, LEARN, SlurmCluster, address
 
-from launch.command import vantage_command
+from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from launch import cli
+from launch.cli import main as cli
 
 
 def refuse(capsys, *args: str) -> str:

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from launch import cli
 from launch import config as config_lib
+from launch.cli import main as cli
 from launch.config import PRESETS, Config
 
 

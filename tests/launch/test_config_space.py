@@ -7,10 +7,10 @@ import hypothesis.strategies as st
 import pytest
 from tiny_run import tiny_config
 
-from launch import checks, config
+from launch import config, config_checks
+from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
-from launch.serial import SerialSystem
 
 # Values around every bound, and some that no config should have.
 WILD_INTS = st.one_of(st.integers(-3, 40), st.sampled_from([-(2**70), 2**31, 2**63, 10**12]))
@@ -93,7 +93,7 @@ BASE = tiny_config()
 def test_any_config_is_accepted_or_refused_in_one_line_that_names_a_field(leaves):
     wild_config = with_leaves(BASE, leaves)
     try:
-        checks.check_config(wild_config)
+        config_checks.check_config(wild_config)
     except InputError as refusal:
         assert "\n" not in str(refusal)
         assert any(name in str(refusal) for name in [*LEAVES, "unknown game"]), refusal
@@ -129,7 +129,7 @@ def test_a_config_that_is_accepted_trains(tmp_path_factory, leaves):
     tame = with_leaves(BASE, leaves | {"prioritized": False})
     tame = dataclasses.replace(tame, frames=enough_frames(tame))
     try:
-        checks.check_config(tame)
+        config_checks.check_config(tame)
     except InputError:
         hypothesis.reject()
     folder = tmp_path_factory.mktemp("run")
@@ -174,7 +174,7 @@ FOLDERS, FILES = ("checkpoints", "replay", "logs", "address"), ("metrics.jsonl",
 
 @pytest.mark.parametrize("name", [*FOLDERS, *FILES])
 def test_the_wrong_kind_of_file_is_refused_untouched(tmp_path, capsys, name):
-    from launch import cli
+    from launch.cli import main as cli
 
     run_dir = stored(tmp_path)
     wrong = run_dir.root / name
@@ -191,7 +191,7 @@ def test_the_wrong_kind_of_file_is_refused_untouched(tmp_path, capsys, name):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": "running"}', "\0\0"])
 def test_a_damaged_status_is_refused_in_one_line(tmp_path, capsys, text):
-    from launch import cli
+    from launch.cli import main as cli
 
     run_dir = stored(tmp_path)
     run_dir.status_file.write_text(text)
@@ -203,7 +203,7 @@ def test_a_damaged_status_is_refused_in_one_line(tmp_path, capsys, text):
 
 def test_a_checkpoint_of_a_later_version_is_refused_untouched(tmp_path, capsys, monkeypatch):
     import learner.checkpoint
-    from launch import cli
+    from launch.cli import main as cli
 
     run_dir = stored(tmp_path)
     monkeypatch.setattr(learner.checkpoint, "FORMAT", 99)

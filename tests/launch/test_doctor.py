@@ -7,12 +7,12 @@ import sys
 import pytest
 from packaging.requirements import Requirement
 
-from launch import doctor
-from launch.doctor import Check
+from launch.commands import doctor
+from launch.commands.doctor import Check
 
 
 def test_this_machine_is_ready_and_the_heavy_libraries_stay_out_of_our_process():
-    code = "import sys; from launch.doctor import collect_checks as c; r = c(); " + (
+    code = "import sys; from launch.commands.doctor import collect_checks as c; r = c(); " + (
         "print([(k.name, k.found) for k in r if k.ok is False], "
         "sorted({'launchpad', 'reverb', 'tensorflow', 'jax'} & set(sys.modules)))"
     )

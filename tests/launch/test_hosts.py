@@ -10,14 +10,16 @@ import sys
 import pytest
 from test_bad_input import refuse
 
-from launch import cli, host_nodes, preflight
+from launch.cli import main as cli
 from launch.config import PRESETS
-from launch.engine import EngineRecord, HostsOptions, load_engine
+from launch.engines import preflight
+from launch.engines.record import EngineRecord, HostsOptions, load_engine
+from launch.engines.slurm.options import SlurmOptions
 from launch.errors import InputError
 from launch.layout import NodeName
 from launch.run_dir import RunDir
-from launch.slurm.options import SlurmOptions
-from launch.supervisor import NodeSpec, Outcome
+from launch.supervise import nodes_on_host as host_nodes
+from launch.supervise.supervisor import NodeSpec, Outcome
 
 
 @pytest.fixture

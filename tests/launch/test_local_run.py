@@ -10,7 +10,7 @@ import psutil
 import pytest
 from tiny_run import TINY_FLAGS
 
-from launch.command import vantage_command
+from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
 

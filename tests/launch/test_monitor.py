@@ -25,9 +25,9 @@ from rich.console import Console
 
 from launch.monitor.events import EventWriter
 from launch.monitor.follow import MetricsFollower
-from launch.monitor.monitor import run_monitor
+from launch.monitor.loop import run_monitor
+from launch.monitor.snapshot import RunView, Snapshot
 from launch.monitor.terminal import LiveView, PlainView, format_duration, format_line, make_view
-from launch.monitor.view import RunView, Snapshot
 from report.metrics_file import MetricsFile, Row, encode_row, read_rows
 
 

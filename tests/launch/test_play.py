@@ -10,12 +10,13 @@ from tiny_run import tiny_config
 
 from actors.environment import AtariBatch
 from actors.screen import SCREEN_SHAPE, ColorTwin
-from launch import cli, components
-from launch.evaluation import mean_interval
+from launch import build
+from launch.cli import main as cli
+from launch.commands.evaluate import mean_interval
+from launch.commands.watch.command import make_think
+from launch.commands.watch.overlay import Overlay, Thought
 from launch.learner_state import save
-from launch.overlay import Overlay, Thought
 from launch.run_dir import RunDir
-from launch.watch import make_think
 from learner.checkpoint import Checkpointer
 from learner.step_counter import StepCounter
 
@@ -26,7 +27,7 @@ def run(tmp_path_factory):
     run_dir = RunDir(tmp_path_factory.mktemp("runs") / "run")
     config = tiny_config()
     run_dir.create(config)
-    state, _ = components.make_learner(config)
+    state, _ = build.make_learner(config)
     save(Checkpointer(run_dir.checkpoints), state, StepCounter(total=400, last_inserts=400))
     return run_dir.root
 
@@ -95,7 +96,7 @@ def test_the_color_twin_plays_the_agents_own_game():
 @pytest.mark.parametrize("algorithm", ["va", "dueling", "q"])
 def test_a_thought_has_what_its_algorithm_has(algorithm):
     config = tiny_config(algorithm=algorithm)
-    state, _ = components.make_learner(config)
+    state, _ = build.make_learner(config)
     thought = make_think(config, state.params)(np.zeros((4, 84, 84), np.uint8))
     assert (thought.value is None) == (algorithm == "q")
     assert (thought.behaviour is None) == (algorithm != "va")

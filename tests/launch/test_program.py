@@ -8,9 +8,9 @@ from absl.testing import absltest
 from tiny_run import tiny_config
 
 from launch.layout import program_layout
-from launch.node_entry import RunDirAddress
 from launch.program import make_program
 from launch.run_dir import RunDir
+from launch.supervise.node_entry import RunDirAddress
 from report.metrics_file import read_rows
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tiny_run import tiny_config
 
+from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
-from launch.serial import SerialSystem
 from report.metrics_file import read_rows
 
 

@@ -8,14 +8,14 @@ import subprocess
 import pytest
 from tiny_run import tiny_config
 
-from launch.engine import EngineRecord, HostsOptions
+from launch.engines.record import EngineRecord, HostsOptions
+from launch.engines.slurm import commands
+from launch.engines.slurm.options import SlurmOptions, time_limit_seconds
+from launch.engines.slurm.scripts import actor_script, array_range, learner_script
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
-from launch.slurm import commands
-from launch.slurm.options import SlurmOptions, time_limit_seconds
-from launch.slurm.scripts import actor_script, array_range, learner_script
-from launch.slurm.suite_script import suite_script
-from launch.suite_plan import PlannedRun
+from launch.suite.plan import PlannedRun
+from launch.suite.slurm_script import suite_script
 
 RUN_DIR = pathlib.Path("/shared/my runs/100%")
 

@@ -13,10 +13,11 @@ import pytest
 from rich.console import Console
 from tiny_run import TINY_FLAGS
 
-from launch import cli, suite
+from launch.cli import main as cli
 from launch.run_dir import RunDir
-from launch.suite_plan import PlannedRun, train_command
-from launch.suite_view import Cell, SuiteState, SuiteView, format_state, render
+from launch.suite import run as suite
+from launch.suite.plan import PlannedRun, train_command
+from launch.suite.view import Cell, SuiteState, SuiteView, format_state, render
 from report.metrics_file import MetricsFile
 
 TINY = ("--network=tiny", "--warmup-steps=200", "--replay-capacity-steps=1000")

@@ -9,9 +9,10 @@ import sys
 import pytest
 from tiny_run import tiny_config
 
-from launch import cli, isolate
-from launch.command import vantage_command
+from launch.cli import main as cli
+from launch.engines import isolate
 from launch.errors import InputError
+from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def test_a_node_does_not_run_in_a_folder_others_can_write_to(run_dir):
     with pytest.raises(InputError, match="can be written by others"):
         run_dir.check_trusted()
     done = subprocess.run(
-        [sys.executable, "-m", "launch.node_entry", str(run_dir.root), "monitor", "0"],
+        [sys.executable, "-m", "launch.supervise.node_entry", str(run_dir.root), "monitor", "0"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -87,7 +88,7 @@ def test_nothing_of_ours_reads_or_writes_pickles():
 
 PROBE = """
 import socket
-from launch import isolate
+from launch.engines import isolate
 try:
     isolate._unshare()
 except OSError as error:

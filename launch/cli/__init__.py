@@ -1,0 +1,1 @@
+"""The command line: reads flags, calls a command, turns bad input into one line."""

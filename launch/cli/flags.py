@@ -1,0 +1,147 @@
+"""The flags of every command, as dataclasses: names, types, defaults and help texts."""
+
+import dataclasses
+import pathlib
+from typing import Annotated
+
+import tyro
+
+from launch.config import Config, PresetName
+from launch.engines.local import TrainRequest
+from launch.engines.record import HostsOptions
+from launch.engines.slurm.options import SlurmOptions
+from launch.profile.request import ProfileRequest
+from launch.suite.plan import SuiteRequest
+from tabular.setting import Setting
+
+DEFAULT_PRESET: PresetName = "cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainFlags:
+    """Trains an agent. Flags beside --preset override what the preset says."""
+
+    request: TrainRequest
+    config: Config
+    hosts: HostsOptions
+    slurm: SlurmOptions
+    preset: PresetName = DEFAULT_PRESET
+    """Where defaults come from: `cpu` learns Pong on two cores, `paper` is the paper's setting."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TabularFlags:
+    """Reproduces the paper's tabular study: five figures, their numbers, and a page."""
+
+    setting: Setting
+    out: pathlib.Path = pathlib.Path("out/tabular")
+    """Folder to write to."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ProfileFlags:
+    """Measures every stage and the whole program, and names the bottleneck."""
+
+    request: ProfileRequest
+    config: Config
+    preset: PresetName = DEFAULT_PRESET
+    """Where defaults come from."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StatusFlags:
+    """Shows the nodes of a run, its rates and its last evaluation."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StopFlags:
+    """Drains, checkpoints and stops a run."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    timeout: float = 300.0
+    """Seconds to wait for it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ScaleFlags:
+    """Adds or drops actor hosts of a run on Slurm while it trains."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    actor_hosts: int
+    """How many there are to be; hosts that failed are replaced."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DoctorFlags:
+    """Checks this machine: Python, packages, devices, memory, ROMs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SuiteFlags:
+    """Trains a grid of games, algorithms and seeds; what follows a bare -- goes to every train."""
+
+    request: SuiteRequest
+    slurm: SlurmOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportFlags:
+    """Writes a page on all runs of a folder: scores, intervals, curves, beside the paper's."""
+
+    folder: Annotated[pathlib.Path, tyro.conf.Positional]
+    """A suite, a folder of runs, or one run."""
+    out: pathlib.Path = pathlib.Path("report")
+    """Folder to write to."""
+    resamples: int = 2000
+    """Bootstrap resamples behind each interval."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompareFlags:
+    """Draws the learning curves of runs, in the terminal and as PNG."""
+
+    runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
+    """Run directories."""
+    out: pathlib.Path = pathlib.Path("compare.png")
+    """Where the PNG goes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalFlags:
+    """Scores the newest checkpoint of a run over whole episodes."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    episodes: int = 100
+    """Episodes to play."""
+    epsilon: float | None = None
+    """Exploration rate; by default that of the run's own evaluations."""
+    seed: int = 0
+    """Seed of the games."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WatchFlags:
+    """Plays the newest checkpoint of a run, to a video or a window."""
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    """The run directory."""
+    out: pathlib.Path | None = None
+    """Video to write, .mp4 or .gif; by default a window opens."""
+    overlay: bool = False
+    """Show V(x), A(x, .), mu(.|x) and the chosen action beside the screen."""
+    epsilon: float | None = None
+    """Exploration rate; by default that of the run's own evaluations."""
+    seed: int = 0
+    """Seed of the game."""
+    max_seconds: float = 120.0
+    """Seconds of play after which to stop, if the episode has not ended."""

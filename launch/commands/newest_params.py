@@ -1,0 +1,45 @@
+"""The newest checkpoint of a run, for commands that play instead of learn."""
+
+import math
+from typing import Any, NamedTuple
+
+from launch import build
+from launch.bounds import MAX_SEED, check_within
+from launch.config import Config
+from launch.errors import InputError
+from launch.learner_state import restore
+from launch.run_dir import RunDir
+from learner.checkpoint import Checkpointer, CheckpointError
+
+
+class NewestParams(NamedTuple):
+    """Parameters of all heads, and when they were saved."""
+
+    params: Any
+    updates: int
+    frames: int
+
+
+def playing_epsilon(config: Config, asked: float | None, *, seed: int) -> float:
+    """The exploration rate asked for, or the run's own; refuses an impossible rate or seed."""
+    epsilon = config.evaluator.eval_epsilon if asked is None else asked
+    check_within(0, 1, epsilon=epsilon)
+    check_within(0, MAX_SEED, seed=seed)
+    return epsilon
+
+
+def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
+    """Refuses a run without a usable checkpoint, in one line."""
+    fresh, _ = build.make_learner(config)
+    checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
+    try:
+        state, steps, _ = restore(checkpointer, fresh)
+    except CheckpointError as error:
+        raise InputError(str(error)) from None
+    if state is fresh:
+        raise InputError(
+            f"'{run_dir.checkpoints}' holds no checkpoint yet; one is written every "
+            f"{math.ceil(config.learner.checkpoint_seconds)} s and when the run stops"
+        )
+    frames = steps.total * config.environment.action_repeat
+    return NewestParams(state.params, int(state.updates), frames)

@@ -1,0 +1,227 @@
+"""`vantage host`: one host's share of a run. Slurm calls it, and so may you on hosts of your own.
+
+The host checks itself first (preflight), then supervises its nodes. The learner's host publishes
+where it listens; an actor host waits for that. Exit codes: 0 the run is over, 75 start me again
+(told so by SIGUSR1, after checkpoints), 130 interrupted, 1 this host failed, 2 it cannot belong to
+the run.
+"""
+
+import dataclasses
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Literal
+
+from launch import config_checks
+from launch.config import Config
+from launch.engines.record import EngineRecord, load_engine
+from launch.engines.slurm.commands import node_address
+from launch.errors import ExitCode, InputError
+from launch.host_name import this_host
+from launch.layout import NodeName, node_names
+from launch.run_dir import RunDir
+from launch.supervise.nodes_on_host import (
+    StopSignals,
+    node_environment,
+    note,
+    replay_port,
+    supervise_nodes,
+)
+from launch.supervise.status_file import write_host_status
+from launch.supervise.supervisor import Outcome, die_with_parent
+
+GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
+LEARNER_GROUPS: tuple[GroupName, ...] = ("replay", "learner", "evaluator", "monitor")
+ACTOR_GROUPS: tuple[GroupName, ...] = ("actor",)
+_PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
+_TICK_SECONDS = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class HostRequest:
+    """Runs one host's share of a run: the learner's groups, or a few actors."""
+
+    run_dir: pathlib.Path
+    """The run directory, on a file system all hosts share."""
+    groups: tuple[GroupName, ...]
+    """`replay learner evaluator monitor` for the learner's host, `actor` for an actor host."""
+    index: int = 0
+    """Which of the actor hosts this is, from 0."""
+    address: str | None = None
+    """Name or address under which other hosts reach this one; None: what Slurm or the host says."""
+    run_id: str | None = None
+    """Refuse a run directory that is not this run's."""
+
+
+def run_host(request: HostRequest) -> ExitCode:
+    """Runs the host's nodes until the run is over, or this host must leave it."""
+    try:
+        run_dir, record, config = _open(request)
+        return _Host(run_dir, record, config, request).run()
+    except InputError as error:
+        raise InputError(f"host {this_host()}: {error}") from None
+
+
+def _open(request: HostRequest) -> tuple[RunDir, EngineRecord, Config]:
+    if set(request.groups) not in (set(LEARNER_GROUPS), set(ACTOR_GROUPS)):
+        raise InputError(
+            f"groups={' '.join(request.groups)}: a host runs either "
+            f"'{' '.join(LEARNER_GROUPS)}' or '{' '.join(ACTOR_GROUPS)}'"
+        )
+    if request.index < 0:
+        raise InputError(f"index={request.index} must not be negative")
+    run_dir = RunDir(request.run_dir)
+    run_dir.check_trusted()
+    try:
+        config = run_dir.load_config()
+    except InputError as error:
+        raise InputError(f"{error}; is it on a file system that all hosts share?") from None
+    record = load_engine(run_dir)
+    if record is None:
+        raise InputError(
+            f"'{run_dir.root}' is a local run; start one with --engine slurm or --engine hosts"
+        )
+    if request.run_id not in (None, record.run_id):
+        raise InputError(
+            f"'{run_dir.root}' holds run {record.run_id} here, not {request.run_id}; "
+            "is it on a file system that all hosts share?"
+        )
+    return run_dir, record, config
+
+
+class _Host:
+    """One host of the run, from its preflight to its exit code."""
+
+    def __init__(self, run_dir: RunDir, record: EngineRecord, config: Config, request: HostRequest):
+        self._run_dir, self._record, self._config = run_dir, record, config
+        self._request = request
+        self._plays = "actor" in request.groups
+        self._stop = StopSignals()
+        self._status_file = run_dir.host_file(request.index) if self._plays else run_dir.status_file
+        if self._plays and request.index >= record.hosts.actor_hosts:
+            raise InputError(
+                f"index={request.index}, but the run has {record.hosts.actor_hosts} actor hosts "
+                "(from 0); see `vantage scale`"
+            )
+        self._write_state("preflight")
+
+    def run(self) -> ExitCode:
+        """Checks the host, then runs its nodes."""
+        if self._run_dir.stop_file.exists():
+            note(f"{self._run_dir.root} is over; nothing to do for {this_host()}")
+            self._write_state("stopped")
+            return ExitCode.DONE
+        left = self._preflight()
+        if left is not None:
+            return left
+        outcome = self._play() if self._plays else self._learn()
+        return self._exit_code(outcome)
+
+    def _play(self) -> Outcome:
+        per_host = self._record.hosts.actors_per_host
+        first = self._request.index * per_host
+        names = [NodeName("actor", first + i) for i in range(per_host)]
+        note(f"{this_host()}: actors {first} to {first + per_host - 1}")
+        return supervise_nodes(
+            self._config, self._run_dir, names, status_file=self._status_file, stop=self._stop
+        )
+
+    def _learn(self) -> Outcome:
+        port = replay_port(self._config)
+        address = f"{self._request.address or node_address()}:{port}"
+        self._run_dir.publish_address(address)
+        note(f"{this_host()}: learner, replay at {address}")
+        outcome = supervise_nodes(
+            self._config,
+            self._run_dir,
+            [name for name in node_names(self._config) if name.role in LEARNER_GROUPS],
+            status_file=self._status_file,
+            stop=self._stop,
+            taken_over=lambda: self._run_dir.read_address() not in (None, address),
+        )
+        if outcome is not Outcome.STOPPED:
+            # Nobody else tells the actor hosts that the run is over.
+            self._run_dir.stop_file.touch()
+        return outcome
+
+    def _exit_code(self, outcome: Outcome) -> ExitCode:
+        note(f"{this_host()}: {outcome.value}")
+        if outcome is Outcome.FAILED:
+            return ExitCode.FAILED
+        if outcome is Outcome.STOPPED and self._stop.requested:
+            return self._stop.exit_code
+        return ExitCode.DONE
+
+    def _preflight(self) -> ExitCode | None:
+        """None when this host may join; else how it ends."""
+        code, problem = self._run_preflight()
+        if code == ExitCode.DONE:
+            return None
+        if self._stop.requested:
+            self._write_state("stopped")
+            return self._stop.exit_code
+        if self._run_dir.stop_file.exists():
+            self._write_state("stopped")
+            return ExitCode.DONE
+        self._write_state("failed", problem=problem)
+        print(f"vantage: error: host {this_host()}: {problem}", file=sys.stderr)
+        if code == ExitCode.COME_BACK:
+            return ExitCode.COME_BACK
+        if not self._plays:
+            self._run_dir.stop_file.touch()  # there will be nobody to join
+        return ExitCode.FAILED
+
+    def _run_preflight(self) -> tuple[int, str]:
+        """Exit code and last words of the checks, which a stop cuts short."""
+        if not self._plays:
+            try:
+                config_checks.check_machine(self._config)
+            except InputError as error:
+                return ExitCode.FAILED, str(error)
+        role = "actor" if self._plays else "learner"
+        gres = self._record.slurm.learner_gres or ""
+        with tempfile.TemporaryFile("w+") as output:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "launch.engines.preflight",
+                    str(self._run_dir.root),
+                    role,
+                    gres,
+                ],
+                env=node_environment(role),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent(os.getpid()),
+            )
+            self._stop.install(process.kill)
+            deadline = time.monotonic() + _PREFLIGHT_SECONDS
+            while process.poll() is None:
+                over = self._stop.requested or self._run_dir.stop_file.exists()
+                if over or time.monotonic() > deadline:
+                    process.kill()
+                    process.wait(timeout=10.0)
+                time.sleep(_TICK_SECONDS)
+            output.seek(0)
+            lines = output.read().strip().splitlines()
+        if process.returncode < 0:
+            return (
+                ExitCode.FAILED,
+                f"the checks ended by {signal.Signals(-process.returncode).name}",
+            )
+        return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"
+
+    def _write_state(self, state: str, *, problem: str | None = None) -> None:
+        """What `vantage status` shows of this host while no supervisor writes."""
+        try:
+            self._status_file.parent.mkdir(exist_ok=True)
+            write_host_status(self._status_file, state, started=time.time(), problem=problem)
+        except OSError as error:
+            raise InputError(f"cannot write '{self._status_file}': {error.strerror}") from None

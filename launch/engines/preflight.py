@@ -1,0 +1,128 @@
+"""Checks of one host before it joins a run.
+
+`python -m launch.engines.preflight RUN_DIR ROLE [GRES]`:
+In a process of its own, because importing is what may fail or hang. Ends with code 0, with
+`COME_BACK` if there is no learner's host to join, or with 1; its last line then says why.
+"""
+
+import importlib
+import json
+import pathlib
+import sys
+import time
+
+from launch.errors import ExitCode
+from launch.run_dir import RunDir
+
+_IMPORTS = ("launchpad", "reverb", "jax", "haiku", "ale_py")
+_REPLAY_SECONDS = 600.0  # for a learner's host that is up to restore its replay and answer
+_LEARNER_SECONDS = 3600.0  # for a learner's host to come up at all
+_ASK_SECONDS = 5
+_POLL_SECONDS = 1.0
+
+
+class PreflightError(Exception):
+    """Why this host cannot join."""
+
+
+class NoLearnerError(Exception):
+    """There is nobody to join, and this host is no use."""
+
+
+def check_imports() -> None:
+    """The environment must be whole on this host, not only where the run was started."""
+    for name in _IMPORTS:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            raise PreflightError(
+                f"{sys.executable} cannot import {name}: {_first_line(error)}"
+            ) from error
+
+
+def check_gpu(gres: str) -> None:
+    """A learner that was given a GPU must not train on the CPU in silence."""
+    import jax
+
+    if "gpu" in gres and jax.default_backend() == "cpu":
+        raise PreflightError(
+            f"learner_gres={gres}, but JAX sees no GPU; install the extra `cuda` (see README)"
+        )
+
+
+def wait_for_replay(run_dir: RunDir) -> None:
+    """Returns when replay answers; raises when a learner's host is up and replay still does not."""
+    import reverb
+
+    from reverb_server.connection import SERVER_AWAY
+
+    learner = _LearnerHost(run_dir)
+    started = time.monotonic()
+    problem = f"no address in {run_dir.address_file}"
+    while True:
+        address = run_dir.read_address()
+        if address is not None:
+            try:
+                reverb.Client(address).server_info(timeout=_ASK_SECONDS)
+                return
+            except SERVER_AWAY as error:
+                problem = f"replay at {address} does not answer: {_first_line(error)}"
+        if learner.seconds_up() > _REPLAY_SECONDS:
+            raise PreflightError(f"{problem}; can this host reach that port?")
+        if time.monotonic() - started > _LEARNER_SECONDS:
+            raise NoLearnerError(f"no learner's host for {_LEARNER_SECONDS:.0f} s ({problem})")
+        time.sleep(_POLL_SECONDS)
+
+
+class _LearnerHost:
+    """For how long the supervisor of the learner's host has been seen to write its status."""
+
+    _SILENT_SECONDS = 60.0
+
+    def __init__(self, run_dir: RunDir):
+        self._file = run_dir.status_file
+        self._written = self._read()
+        self._up_since: float | None = None
+        self._changed_at = time.monotonic()
+
+    def seconds_up(self) -> float:
+        # By changes of its stamp, not by its value: clocks of hosts differ.
+        now, written = time.monotonic(), self._read()
+        if written != self._written:
+            self._written, self._changed_at = written, now
+            self._up_since = now if self._up_since is None else self._up_since
+        elif now - self._changed_at > self._SILENT_SECONDS:
+            self._up_since = None
+        return 0.0 if self._up_since is None else now - self._up_since
+
+    def _read(self) -> float | None:
+        try:
+            return json.loads(self._file.read_text())["updated"]
+        except FileNotFoundError:
+            return None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def main(argv: list[str]) -> ExitCode:
+    """Entry point of the process."""
+    _, root, role, gres = argv
+    try:
+        check_imports()
+        if role == "actor":
+            wait_for_replay(RunDir(pathlib.Path(root)))
+        else:
+            check_gpu(gres)
+    except NoLearnerError as error:
+        print(error, file=sys.stderr)
+        return ExitCode.COME_BACK
+    except PreflightError as error:
+        print(error, file=sys.stderr)
+        return ExitCode.FAILED
+    return ExitCode.DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

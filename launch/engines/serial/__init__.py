@@ -1,0 +1,1 @@
+"""A whole run in one process, deterministic for a seed."""

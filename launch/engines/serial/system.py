@@ -1,0 +1,283 @@
+"""`vantage train --serial`: the whole system in one process, deterministic for a seed.
+
+The learner's loop is the driver: whenever it asks for a batch, the actors play until the
+sample-to-insert ratio allows one. Actors, windows, update, evaluation, checkpoints and metrics are
+those of a distributed run; only the transport is gone, and with it every thread.
+
+A checkpoint holds everything that decides what comes next (learner, replay, games, generators and
+the parameters the actors hold), so a run that is stopped or killed and resumed ends with the very
+parameters of one that was not.
+"""
+
+import dataclasses
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from actors.evaluate import play_episodes
+from actors.loop import ActingParams, Actor, ActorEdges
+from actors.recorded_environment import RecordedBatch
+from actors.rng_state import pack_rng, unpack_rng
+from launch import build
+from launch.config import Config, leaf_values
+from launch.engines.serial.replay import SerialReplay
+from launch.errors import ExitCode, InputError
+from launch.learner_state import Parts, join_parts, periods_of, restore, save, split_parts
+from launch.monitor.snapshot import RunView
+from launch.monitor.terminal import PlainView
+from launch.run_dir import RunDir
+from launch.scores import evaluation_row
+from learner.checkpoint import Checkpointer
+from learner.loop import Batch, Edges, ReplayCounts, run_learner
+from learner.networks import acting_params
+from learner.step_counter import StepCounter
+from learner.update import LearnerState
+from report.metrics_file import MetricsFile
+
+
+def train_serially(config: Config, run_dir: RunDir) -> ExitCode:
+    """Trains to the end, or until Ctrl-C."""
+    if config.replay.prioritized:
+        raise InputError("--serial samples uniformly; drop --prioritized")
+    system = SerialSystem(config, run_dir)
+    signal.signal(signal.SIGINT, lambda *_: system.request_stop())
+    signal.signal(signal.SIGTERM, lambda *_: system.request_stop())
+    system.run()
+    return ExitCode.INTERRUPTED if system.stop_requested else ExitCode.DONE
+
+
+class SerialSystem:
+    """All roles of a run, called in turn."""
+
+    def __init__(self, config: Config, run_dir: RunDir):
+        self._config = config
+        self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
+        fresh, self._update = build.make_learner(config)
+        self._state, self._steps, beside = restore(self._checkpointer, fresh)
+        self._replay = SerialReplay(
+            n_step=config.learner.n_step,
+            capacity_steps=config.replay.replay_capacity_steps,
+            rng=np.random.default_rng(build.seed_for(config, "sampler")),
+        )
+        self._log = _Log(config, run_dir)
+        self._acting: ActingParams | None = None
+        network = build.network_of(config)
+        self._greedy = build.make_greedy(network)
+        self._unflatten = build.make_unflatten(network)
+        self._environments = [self._make_games(index) for index in range(config.actor.actors)]
+        self._actors = [self._make_actor(index) for index in range(config.actor.actors)]
+        self._evaluation = _Evaluation(config, self._greedy)
+        self.stop_requested = False
+        if beside:
+            self._restore(split_parts(beside))
+        else:
+            # New, or last trained by processes: replay is empty, and warms up.
+            self._steps.last_inserts = 0
+
+    def request_stop(self) -> None:
+        """Ends the run after the update under way."""
+        self.stop_requested = True
+
+    def run(self) -> LearnerState:
+        """Trains to the end; returns the final state."""
+        if self._acting is None:
+            self._publish(self._state, self._steps.total, False)
+        elif (
+            self._acting.frames >= self._config.total_steps * self._config.environment.action_repeat
+        ):
+            return self._state  # the run was over when it was stored
+        edges = Edges(
+            next_batch=self._next_batch,
+            read_counts=lambda: ReplayCounts(
+                self._replay.inserts, self._replay.samples, self._replay.size
+            ),
+            publish=self._publish,
+            report=self._report,
+            save=self._save,
+            update_priorities=None,
+            should_stop=lambda: self.stop_requested,
+        )
+        return run_learner(
+            state=self._state,
+            update=self._update,
+            steps=self._steps,
+            edges=edges,
+            periods=dataclasses.replace(periods_of(self._config), publish_between=False),
+        )
+
+    def _save(self, state: LearnerState, steps: StepCounter) -> int:
+        assert self._acting is not None  # published before the first batch
+        parts = {
+            "replay": self._replay.state(),
+            "evaluation": self._evaluation.state(),
+            "acting": {
+                "values": np.asarray(ravel_pytree(self._acting.params)[0]),
+                "version": np.array(self._acting.version),
+                "frames": np.array(self._acting.frames),
+            },
+        }
+        for index, actor in enumerate(self._actors):
+            parts[f"actor-{index}"] = actor.state()
+            parts[f"games-{index}"] = self._environments[index].state()
+        return save(self._checkpointer, state, steps, join_parts(parts))
+
+    def _restore(self, parts: Parts) -> None:
+        _check_sizes(parts, self._config)
+        self._replay.restore(parts["replay"])
+        self._evaluation.restore(parts["evaluation"])
+        acting = parts["acting"]
+        self._acting = ActingParams(
+            self._unflatten(acting["values"]),
+            int(acting["version"]),
+            int(acting["frames"]),
+            age_seconds=0.0,
+        )
+        for index, actor in enumerate(self._actors):
+            stacks = self._environments[index].restore(parts[f"games-{index}"])
+            assert stacks is not None  # an actor starts its games when it is made
+            actor.restore(parts[f"actor-{index}"], stacks)
+
+    def _make_games(self, index: int) -> RecordedBatch:
+        seeds = build.seed_for(self._config, "actor", index)
+        return build.make_recorded_environment(
+            self._config,
+            num_envs=self._config.actor.envs_per_actor,
+            seed=build.environment_seed(seeds),
+            training=True,
+        )
+
+    def _make_actor(self, index: int) -> Actor:
+        config = self._config
+        edges = ActorEdges(
+            get_params=self._get_params,
+            greedy_actions=self._greedy,
+            write=lambda game, increment, ends: self._replay.write((index, game), increment, ends),
+            waited_seconds=lambda: 0.0,
+            report=lambda row: self._log({"role": f"actor/{index}", **row}),
+            should_stop=lambda: self.stop_requested,
+        )
+        seeds = build.seed_for(config, "actor", index)
+        return build.make_actor(config, index, self._environments[index], edges, seeds)
+
+    def _get_params(self) -> ActingParams:
+        assert self._acting is not None  # the learner publishes before it asks for a batch
+        return self._acting
+
+    def _next_batch(self, timeout_seconds: float) -> Batch | None:
+        del timeout_seconds  # nobody else could bring one
+        items = self._config.sampled_items
+        while not self._batch_is_due():
+            if self.stop_requested:
+                return None
+            for actor in self._actors:
+                actor.step()
+                actor.hand_on()
+        transition = jax.device_put(self._replay.sample(items))
+        return Batch(transition, np.ones(items, np.float32), np.zeros(items, np.uint64))
+
+    def _batch_is_due(self) -> bool:
+        learned_from = self._replay.inserts - self._config.replay.warmup_steps
+        allowed = learned_from * self._config.replay.samples_per_insert
+        return self._replay.samples + self._config.sampled_items <= allowed
+
+    def _publish(self, state: LearnerState, steps: int, finished: bool) -> None:
+        frames = steps * self._config.environment.action_repeat
+        # A copy: the next update takes over the buffers.
+        params = jax.tree.map(np.array, acting_params(state.params))
+        self._acting = ActingParams(params, int(state.updates), frames, age_seconds=0.0)
+        row = self._evaluation.if_due(params, frames, finished=finished)
+        if row is not None:
+            self._log({"role": "evaluator", **row})
+
+    def _report(self, row: dict[str, Any]) -> None:
+        frames = row.pop("steps") * self._config.environment.action_repeat
+        self._log({"role": "learner", "frames": frames, "params_version": row["updates"], **row})
+        self._log({"role": "replay", "frames": frames, "size": self._replay.size})
+
+
+def _check_sizes(parts: Parts, config: Config) -> None:
+    """What may change when processes resume may not here: each game goes on where it was."""
+    stored = {
+        "actors": sum(part.startswith("actor-") for part in parts),
+        "envs_per_actor": len(parts["games-0"]["restarts"]),
+        "eval_episodes": len(parts["evaluation"]["restarts"]),
+    }
+    for name, before in stored.items():
+        now = leaf_values(config)[name]
+        if now != before:
+            raise InputError(
+                f"cannot resume --serial with {name}={now}: the run was stored with "
+                f"{name}={before}; drop the flag, or start a new run"
+            )
+
+
+class _Evaluation:
+    """The evaluator's schedule, without a process of its own."""
+
+    def __init__(self, config: Config, greedy: Any):
+        seeds = build.seed_for(config, "evaluator")
+        self._config = config
+        self._greedy = greedy
+        self._rng = np.random.default_rng(seeds)
+        self._environment = build.make_recorded_environment(
+            config,
+            num_envs=config.evaluator.eval_episodes,
+            seed=build.environment_seed(seeds),
+            training=False,
+        )
+        self._due_frames = config.evaluator.eval_period_frames
+
+    def if_due(self, params: Any, frames: int, *, finished: bool) -> dict[str, Any] | None:
+        """A row with the scores, or None if it is not yet time."""
+        if frames < self._due_frames and not finished:
+            return None
+        period = self._config.evaluator.eval_period_frames
+        self._due_frames = (frames // period + 1) * period
+        scores = play_episodes(
+            self._environment,
+            lambda stacks: self._greedy(params, stacks),
+            episodes=self._config.evaluator.eval_episodes,
+            epsilon=self._config.evaluator.eval_epsilon,
+            rng=self._rng,
+        )
+        assert scores is not None  # nothing stops it
+        return evaluation_row(self._config, frames, scores)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """When it is due next, and with which starts; it is never stored amid an evaluation."""
+        return {
+            "rng": pack_rng(self._rng),
+            "due_frames": np.array(self._due_frames),
+            "restarts": self._environment.state()["restarts"],
+        }
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Goes on from a `state`."""
+        unpack_rng(self._rng, state["rng"])
+        self._due_frames = int(state["due_frames"])
+        restarts = state["restarts"]
+        no_actions = {"lengths": np.zeros_like(restarts), "actions": np.zeros(0, np.uint8)}
+        self._environment.restore({"restarts": restarts, **no_actions})
+
+
+class _Log:
+    """metrics.jsonl and lines on the terminal."""
+
+    def __init__(self, config: Config, run_dir: RunDir):
+        self._file = MetricsFile(run_dir.metrics_file)
+        self._view = PlainView()
+        self._state = RunView(
+            total_frames=config.frames,
+            target_samples_per_insert=config.replay.samples_per_insert,
+        )
+
+    def __call__(self, row: dict[str, Any]) -> None:
+        stamped = {"time": time.time(), **row}
+        self._file.append([stamped])
+        self._state.add([stamped])
+        self._view.update(self._state.snapshot())

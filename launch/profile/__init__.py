@@ -1,0 +1,1 @@
+"""`vantage profile`: what stages and whole runs cost, and which of them is the bottleneck."""

@@ -1,0 +1,24 @@
+"""Batches of random experience, of the shapes a config asks for."""
+
+import numpy as np
+
+from launch import build
+from launch.config import Config
+from learner.networks import OBSERVATION_SHAPE
+from learner.transitions import Transition
+
+
+def random_batch(config: Config, rng: np.random.Generator) -> Transition:
+    """Noise in every column; what an update costs does not depend on what it is told."""
+    environment, learner = config.environment, config.learner
+    size, n_step = config.sampled_items, learner.n_step
+    actions = build.num_actions(environment.game, environment.full_action_set)
+    return Transition(
+        o_tm1=rng.integers(0, 256, (size, *OBSERVATION_SHAPE), np.uint8),
+        o_t=rng.integers(0, 256, (size, *OBSERVATION_SHAPE), np.uint8),
+        a_tm1=rng.integers(0, actions, size, np.int32),
+        r_t=rng.choice(np.array([-1, 0, 1], np.float32), (size, n_step)),
+        discount_t=np.full((size, n_step), learner.gamma, np.float32),
+        epsilon=np.full(size, 0.1, np.float32),
+        greedy_tm1=rng.integers(0, actions, size, np.int32),
+    )

@@ -1,0 +1,310 @@
+"""Each stage of the pipeline alone, beside the bare limit it could reach at best.
+
+Costs are in milliseconds of wall clock, best of several rounds; a stage and its limit take turns.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import ale_py
+import jax
+import numpy as np
+import reverb
+
+from actors.n_step import Increment
+from benchmarks.update_speed import resident_batches
+from launch import build
+from launch.config import Config
+from launch.config_checks import IN_FLIGHT_BATCHES
+from launch.nodes.learner import make_sampler, to_device
+from launch.profile.recorded_play import increments, record_rows
+from launch.profile.replay_process import ReplayProcess, replay_process
+from launch.profile.timing import Cost, compare, cost_of
+from reverb_server import tables
+from reverb_server.params import ParamsPublisher, ParamsPuller
+from reverb_server.writer import ExperienceWriter
+
+_FILL_STEPS = 4000
+_BYTES_STEPS = 8000
+_PULL_SECONDS = 30.0
+
+
+class Stage(NamedTuple):
+    """What one stage costs."""
+
+    name: str
+    per: str  # agent step, batch, update or version
+    wall_ms: float
+    bare_ms: float
+    bare: str  # what the limit is
+
+
+class Stages(NamedTuple):
+    """All of them, the update on resident data, and the memory of one step in replay."""
+
+    stages: list[Stage]
+    bare_update: Cost
+    replay_bytes_per_step: float
+
+
+def measure_stages(config: Config, report: Callable[[str], None]) -> Stages:
+    """Runs every stage once; takes about half a minute."""
+    found = []
+    for stage in (environment_stage, inference_stage):
+        report(stage.__name__.split("_")[0])
+        found.append(stage(config))
+    with replay_process(config) as server:
+        report("insert")
+        insert, bytes_per_step = insert_stage(config, server), measure_replay_bytes(config)
+        report("sample")
+        sample = sample_stage(config, server)
+        report("publish")
+        found += [insert, sample, *params_stages(config, server)]
+    report("update")
+    update, bare_update = update_stage(config)
+    return Stages([*found, update], bare_update, bytes_per_step)
+
+
+def environment_stage(config: Config) -> Stage:
+    """A step of the batched environment against the emulator's own `act`."""
+    envs = config.actor.envs_per_actor
+    environment = build.make_environment(config, num_envs=envs, seed=1, training=True)
+    rng = np.random.default_rng(0)
+    environment.reset()
+    ale = _emulator(config)
+    actions = ale.getMinimalActionSet()
+
+    def step() -> None:
+        environment.step(rng.integers(0, environment.num_actions, envs))
+
+    def act() -> None:
+        for _ in range(envs * config.environment.action_repeat):
+            ale.act(actions[rng.integers(len(actions))])
+            if ale.game_over():
+                ale.reset_game()
+
+    costs = compare({"step": step, "act": act}, calls=max(400 // envs, 10))
+    environment.close()
+    return Stage(
+        "environment",
+        "agent step",
+        costs["step"].wall_ms / envs,
+        costs["act"].wall_ms / envs,
+        f"{config.environment.action_repeat} frames of the bare emulator, no screen",
+    )
+
+
+def inference_stage(config: Config) -> Stage:
+    """Greedy actions for all games of an actor, from host memory and back."""
+    envs = config.actor.envs_per_actor
+    greedy, resident = make_inference(config)
+    costs = compare({"ours": greedy, "bare": resident}, calls=50)
+    return Stage(
+        "inference",
+        "agent step",
+        costs["ours"].wall_ms / envs,
+        costs["bare"].wall_ms / envs,
+        "the jitted forward pass on resident data",
+    )
+
+
+def make_inference(config: Config) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The actor's call for one step of all its games, and the bare forward pass."""
+    network = build.network_of(config)
+    params = build.make_unflatten(network)(np.zeros(build.num_acting_values(network), np.float32))
+    shape = (config.actor.envs_per_actor, 4, 84, 84)
+    stacks = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    choose = build.make_greedy(network)
+    forward = jax.jit(network.advantage)
+    on_device = jax.device_put((params, stacks))
+    return (
+        lambda: choose(params, stacks),
+        lambda: jax.block_until_ready(forward(*on_device)),
+    )
+
+
+def insert_stage(config: Config, server: ReplayProcess) -> Stage:
+    """n-step windows and inserts against Reverb alone."""
+    rows = record_rows(config)
+    with writing(config, server.address) as write:
+        play = increments(rows, config.learner.n_step)
+        bare = _BareWriter(server.address, rows[0].frame, config.learner.n_step)
+        costs = compare({"ours": lambda: write(next(play)), "bare": bare}, calls=500)
+        bare.close()
+    return Stage(
+        "n-step and insert",
+        "agent step",
+        costs["ours"].wall_ms,
+        costs["bare"].wall_ms,
+        "Reverb's writer alone, one frame and one item",
+    )
+
+
+def measure_replay_bytes(config: Config) -> float:
+    """What an agent step of real frames adds to the server's memory."""
+    rows = record_rows(config)
+    with replay_process(config) as server, writing(config, server.address) as write:
+        play = increments(rows, config.learner.n_step)
+        for _ in range(_FILL_STEPS):  # buffers of the server's own are made now
+            write(next(play))
+        before = server.resident_bytes()
+        for _ in range(_BYTES_STEPS):
+            write(next(play))
+        return (server.resident_bytes() - before) / _BYTES_STEPS
+
+
+def sample_stage(config: Config, server: ReplayProcess) -> Stage:
+    """A batch from the server to the device against Reverb's samples alone."""
+    draw = make_draw(config, server.address)
+    bare = _bare_draw(config, server.address)
+    costs = compare({"ours": draw, "bare": bare}, calls=30)
+    batches = config.learner.updates_per_dispatch
+    return Stage(
+        "sample, stack, transfer",
+        "batch",
+        costs["ours"].over(batches).wall_ms,
+        costs["bare"].over(batches).wall_ms,
+        "Reverb's dataset alone, left in TensorFlow",
+    )
+
+
+def make_draw(config: Config, address: str) -> Callable[[], object]:
+    """The learner's whole sampling path: the batches of one dispatch, on the device."""
+    source = make_sampler(config, address)
+
+    def draw() -> None:
+        batch = to_device(source())
+        assert batch is not None  # the table is full and never holds back
+        jax.block_until_ready((batch.transition, batch.weights))
+
+    return draw
+
+
+def update_stage(config: Config) -> tuple[Stage, Cost]:
+    """An update on a batch from host memory against one on resident data, and that one's cost."""
+    state, update = build.make_learner(config)
+    resident = resident_batches(config)
+    host = jax.device_get(resident)
+    held = {"state": state}
+
+    def run(batches: list[Any], calls: Iterator[int]) -> None:
+        batch, weights = jax.device_put(batches[next(calls) % len(batches)])
+        held["state"], _ = jax.block_until_ready(update(held["state"], batch, weights))
+
+    costs = compare(
+        {
+            "host": functools.partial(run, host, iter(range(10**9))),
+            "resident": functools.partial(run, resident, iter(range(10**9))),
+        },
+        calls=10,
+    )
+    host_cost, bare = (
+        costs[name].over(config.learner.updates_per_dispatch) for name in ("host", "resident")
+    )
+    stage = Stage(
+        "update", "update", host_cost.wall_ms, bare.wall_ms, "the jitted update on resident data"
+    )
+    return stage, bare
+
+
+def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:
+    """What publishing takes from the learner, and how soon an actor has the values."""
+    state, _ = build.make_learner(config)
+    flatten = jax.jit(build.flatten_acting)
+    values = np.asarray(flatten(state.params))
+    client = reverb.Client(server.address)
+    with contextlib.closing(ParamsPublisher(client)) as publisher:
+        versions = iter(range(1, 10**9))
+
+        def publish() -> None:
+            flat = flatten(state.params)
+            publisher.publish(
+                lambda: np.asarray(flat), version=next(versions), steps=0, finished=False
+            )
+
+        costs = compare({"publish": publish, "copy": lambda: values.copy()}, calls=20)
+        pull = _pull_ms(client)
+    copy = "one copy of the values in memory"
+    return [
+        Stage(
+            "publish (learner)", "version", costs["publish"].wall_ms, costs["copy"].wall_ms, copy
+        ),
+        Stage("pull (actor)", "version", pull, costs["copy"].wall_ms, copy),
+    ]
+
+
+def _pull_ms(client: reverb.Client) -> float:
+    """From a new puller's start to its first values."""
+
+    def pull() -> None:
+        with contextlib.closing(ParamsPuller(client, poll_seconds=0.01)) as puller:
+            if puller.wait_first(_PULL_SECONDS) is None:
+                raise TimeoutError(f"no parameters within {_PULL_SECONDS:.0f} s")
+
+    return cost_of(pull, calls=1).wall_ms
+
+
+@contextlib.contextmanager
+def writing(config: Config, address: str) -> Iterator[Callable[[Increment], None]]:
+    """One stream into a server's replay table."""
+    with ExperienceWriter(
+        reverb.Client(address),
+        num_streams=1,
+        n_step=config.learner.n_step,
+        should_stop=lambda: False,
+    ) as writer:
+        yield lambda increment: writer.write(0, increment.rows, increment.items)
+
+
+class _BareWriter:
+    """The same bytes into the same table, without any bookkeeping of ours."""
+
+    def __init__(self, address: str, frame: np.ndarray, n_step: int):
+        self._frame, self._n_step = frame, n_step
+        self._step = np.zeros(len(tables.STEP_FIELDS), np.float32)
+        self._writer = reverb.Client(address).trajectory_writer(
+            2 * n_step + 16, validate_items=False
+        )
+        for _ in range(2 * n_step + 8):
+            self._writer.append({"frame": frame, "step": self._step})
+        self._history = self._writer.history  # the same growing columns every time
+
+    def __call__(self) -> None:
+        self._writer.append({"frame": self._frame, "step": self._step})
+        frames, steps = self._history["frame"], self._history["step"]
+        item = {
+            "o_tm1": frames[-4 - self._n_step : -self._n_step],
+            "o_t": frames[-4:],
+            "steps": steps[-self._n_step :],
+        }
+        self._writer.create_item(tables.REPLAY, 1.0, item)
+        self._writer.flush(20)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _bare_draw(config: Config, address: str) -> Callable[[], object]:
+    signature = tables.replay_signature(config.learner.n_step)
+    samples = reverb.TrajectoryDataset(
+        address,
+        table=tables.REPLAY,
+        dtypes={name: spec.dtype for name, spec in signature.items()},
+        shapes={name: spec.shape for name, spec in signature.items()},
+        max_in_flight_samples_per_worker=config.sampled_items,
+        num_workers_per_iterator=IN_FLIGHT_BATCHES,
+    )
+    batches = iter(samples.batch(config.sampled_items))
+    return lambda: next(batches)
+
+
+def _emulator(config: Config) -> ale_py.ALEInterface:
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    rom = ale_py.roms.get_rom_path(config.environment.game)
+    assert rom is not None  # the game's name was checked
+    ale.loadROM(rom)
+    ale.reset_game()
+    return ale

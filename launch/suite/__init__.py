@@ -1,0 +1,1 @@
+"""`vantage suite`: a grid of runs, here or on Slurm."""

@@ -1,0 +1,162 @@
+"""The runs of a suite: a grid of games, algorithms and seeds, each a `vantage train` of its own."""
+
+import dataclasses
+import pathlib
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from actors.games import reference_scores
+from launch import config as config_lib
+from launch import config_checks
+from launch.bounds import check_at_least_one
+from launch.config import Algorithm, Config, PresetName
+from launch.engines.local import FREE_TO_CHANGE_ON_RESUME
+from launch.errors import InputError
+from launch.invocation import vantage_command
+from launch.run_dir import RunDir
+
+ALL_GAMES = "atari57"
+SuiteEngine = Literal["local", "slurm"]
+AblationName = Literal["full-actions", "restricted-actions", "final-epsilon-0.5"]
+# The paper's, as flags of `vantage train`. Without a flag the action set is the restricted one.
+ABLATIONS: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
+    {
+        "full-actions": ("--full-action-set",),
+        "restricted-actions": (),
+        "final-epsilon-0.5": ("--final-epsilon", "0.5"),
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class SuiteRequest:
+    """The grid."""
+
+    games: tuple[str, ...] = ("pong",)
+    """Games, or atari57 for all of them."""
+    algorithms: tuple[Algorithm, ...] = ("va", "behavior_dueling", "dueling", "q")
+    """What is compared."""
+    seeds: int = 3
+    """Runs of each algorithm on each game, with seeds 1, 2, ..."""
+    frames: int | None = None
+    """Global frames of each run; by default the preset's."""
+    preset: PresetName = "cpu"
+    """Where the other settings come from."""
+    full_action_set: bool = False
+    """Use all 18 joystick actions, as in the paper's Table 1."""
+    ablation: AblationName | None = None
+    """One of the paper's ablations."""
+    out: pathlib.Path = pathlib.Path("runs/suite")
+    """Folder of the suite; each run has a folder of its own in it."""
+    parallel: int | None = None
+    """Runs at a time; by default one here, and on Slurm as many as it has room for."""
+    engine: SuiteEngine = "local"
+    """Runs on this machine, or each as a job of Slurm."""
+
+
+class PlannedRun(NamedTuple):
+    """One cell of the grid."""
+
+    game: str
+    algorithm: str
+    seed: int
+    run_dir: RunDir
+    train_args: tuple[str, ...]  # of `vantage train`, but for --run-dir and --resume
+    config: Config  # what they amount to
+
+    @property
+    def name(self) -> str:
+        """Of its folder and its log."""
+        return self.run_dir.root.name
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.algorithm} on {self.game}, seed {self.seed}"
+
+
+def plan_suite(
+    request: SuiteRequest, extra_args: Sequence[str], parse: Callable[[Sequence[str]], Config]
+) -> list[PlannedRun]:
+    """All runs, the first seed of everything first; refuses what cannot work before any starts.
+
+    `extra_args` go to every `vantage train` as they are; `parse` reads its command line.
+    """
+    _check(request, extra_args)
+    common = _common_args(request, extra_args)
+    configs = {name: parse(("--algorithm", name, *common)) for name in request.algorithms}
+    planned = [
+        _planned(request.out, configs[algorithm], game, seed, ("--algorithm", algorithm, *common))
+        for seed in range(1, request.seeds + 1)
+        for game in _games(request)
+        for algorithm in request.algorithms
+    ]
+    for run in planned:
+        config_checks.check_config(run.config)
+        _check_stored(run)
+    return planned
+
+
+def train_command(run: PlannedRun) -> list[str]:
+    """The command that starts a run, or continues it where it has been started."""
+    resume = ["--resume"] if run.run_dir.config_file.exists() else []
+    train = ["train", *run.train_args, "--run-dir", str(run.run_dir.root), *resume]
+    return vantage_command(*train)
+
+
+def _check(request: SuiteRequest, extra_args: Sequence[str]) -> None:
+    check_at_least_one(seeds=request.seeds, parallel=request.parallel)
+    if any(arg.partition("=")[0] == "--engine" for arg in extra_args):
+        raise InputError("--engine is the suite's own: give it before the bare --")
+    for name in ("games", "algorithms"):
+        values = getattr(request, name)
+        if len(set(values)) < len(values) or not values:
+            raise InputError(f"{name}={' '.join(values)}: each is needed once")
+    if request.full_action_set and request.ablation == "restricted-actions":
+        raise InputError("--ablation restricted-actions and --full-action-set exclude each other")
+
+
+def _games(request: SuiteRequest) -> Sequence[str]:
+    return list(reference_scores()) if request.games == (ALL_GAMES,) else request.games
+
+
+def _common_args(request: SuiteRequest, extra_args: Sequence[str]) -> tuple[str, ...]:
+    ablation = () if request.ablation is None else ABLATIONS[request.ablation]
+    full = request.full_action_set and "--full-action-set" not in ablation
+    return (
+        *("--preset", request.preset),
+        *(() if request.frames is None else ("--frames", str(request.frames))),
+        *(("--full-action-set",) if full else ()),
+        *ablation,
+        *extra_args,
+    )
+
+
+def _planned(
+    out: pathlib.Path, config: Config, game: str, seed: int, args: tuple[str, ...]
+) -> PlannedRun:
+    algorithm = config.learner.algorithm
+    return PlannedRun(
+        game=game,
+        algorithm=algorithm,
+        seed=seed,
+        run_dir=RunDir(out / f"{game}-{algorithm}-seed{seed}"),
+        train_args=(*args, "--game", game, "--seed", str(seed)),
+        config=dataclasses.replace(
+            config, environment=dataclasses.replace(config.environment, game=game), seed=seed
+        ),
+    )
+
+
+def _check_stored(run: PlannedRun) -> None:
+    """A folder that holds a run of other settings is not one of this suite."""
+    if not run.run_dir.config_file.exists():
+        return
+    stored = run.run_dir.load_config()
+    for name, before, now in config_lib.fields_that_differ(stored, run.config):
+        if name not in FREE_TO_CHANGE_ON_RESUME:
+            raise InputError(
+                f"'{run.run_dir.root}' holds a run with {name}={before}, and this suite has "
+                f"{name}={now}; choose another --out"
+            )

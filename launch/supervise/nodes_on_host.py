@@ -1,0 +1,179 @@
+"""Runs some of a run's nodes under the supervisor of this host: all of them, or a host's share."""
+
+import os
+import pathlib
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+import portpicker
+
+from launch.config import Config
+from launch.errors import ExitCode
+from launch.layout import RESTART_VARIABLE, NodeName
+from launch.monitor.follow import MetricsFollower
+from launch.monitor.snapshot import RunView
+from launch.monitor.terminal import View, make_view
+from launch.run_dir import RunDir
+from launch.supervise.supervisor import NodeSpec, Outcome, StopStep, Supervisor
+
+# Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
+_STOP_STEPS = (
+    StopStep(frozenset({"actor", "evaluator"}), 20.0),
+    StopStep(frozenset({"learner"}), 60.0),
+    StopStep(frozenset({"monitor"}), 20.0),
+    StopStep(frozenset({"replay"}), 120.0),
+)
+# The evaluator ends by itself, once it has scored the final parameters.
+_FINISH_STEPS = (
+    StopStep(frozenset({"actor"}), 20.0),
+    StopStep(frozenset({"evaluator"}), 1800.0, ask=False),
+    *_STOP_STEPS[2:],
+)
+# With replay in the learner's process, the server must outlive the learner's loop: the run is over
+# when the evaluator has scored the final parameters, and the learner's process goes last.
+_COLOCATED_STOP_STEPS = (
+    StopStep(frozenset({"actor", "evaluator"}), 20.0),
+    StopStep(frozenset({"monitor"}), 20.0),
+    StopStep(frozenset({"learner"}), 120.0),
+)
+# gRPC would ask a proxy for the way to another host; nodes need nothing else from outside.
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+
+
+class StopSignals:
+    """Ctrl-C or SIGTERM once: stop in order. Ctrl-C again: kill. SIGUSR1: make room, come back."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._come_back = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How a process ends that stopped for these signals."""
+        return ExitCode.COME_BACK if self._come_back else ExitCode.INTERRUPTED
+
+    def install(self, kill: Callable[[], None]) -> None:
+        """Takes over the signals of this process."""
+
+        def handle(number: int, frame: object) -> None:
+            del frame
+            if not self.requested:
+                self._come_back = number == signal.SIGUSR1
+                note("stopping: draining and writing checkpoints (Ctrl-C again to kill)")
+            elif number == signal.SIGINT:
+                # Only from a terminal: schedulers repeat SIGTERM, and kill in their own time.
+                note("killing the run")
+                kill()
+            self.requested = True
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, handle)
+
+
+def supervise_nodes(
+    config: Config,
+    run_dir: RunDir,
+    names: Sequence[NodeName],
+    *,
+    status_file: pathlib.Path,
+    stop: StopSignals,
+    taken_over: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Runs the nodes until training is over, or until a signal or the stop file asks to stop.
+
+    When another host has `taken_over`, the nodes are killed: their checkpoints would spoil its own.
+    """
+    # Every host could draw the picture from the shared file; one is enough.
+    view = make_view() if any(name.role == "monitor" for name in names) else None
+
+    def stop_requested() -> bool:
+        if taken_over():
+            note("another host has taken over this part of the run")
+            supervisor.kill()
+            return True
+        return stop.requested or run_dir.stop_file.exists()
+
+    supervisor = Supervisor(
+        [_node_spec(run_dir, name) for name in names],
+        finishing_role="evaluator" if config.replay.colocate else "learner",
+        stop_steps=_COLOCATED_STOP_STEPS if config.replay.colocate else _STOP_STEPS,
+        finish_steps=_COLOCATED_STOP_STEPS if config.replay.colocate else _FINISH_STEPS,
+        restart_variable=RESTART_VARIABLE,
+        status_file=status_file,
+        stop_requested=stop_requested,
+        on_tick=_make_display(config, run_dir, view),
+        on_event=note,
+    )
+    stop.install(supervisor.kill)
+    try:
+        return supervisor.run()
+    finally:
+        if view is not None:
+            view.close()
+
+
+def replay_port(config: Config) -> int:
+    """Where replay is to listen on this host: the config's port, or a free one."""
+    return config.replay.port or portpicker.pick_unused_port()
+
+
+def node_environment(role: str) -> dict[str, str]:
+    """The environment a node's process starts with."""
+    kept = {name: value for name, value in os.environ.items() if name not in _PROXIES}
+    environment = {**kept, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
+    if role == "learner":
+        return environment
+    # The accelerator is the learner's alone, and so are all threads but one each.
+    one_thread = {
+        "OMP_NUM_THREADS": "1",
+        "TF_NUM_INTRAOP_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+    cpu_only = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "XLA_FLAGS": flags}
+    return {**environment, **one_thread, **cpu_only}
+
+
+def note(message: str) -> None:
+    """A line for the user; a live view lets it scroll by above itself."""
+    print(message, flush=True)
+
+
+def _node_spec(run_dir: RunDir, name: NodeName) -> NodeSpec:
+    return NodeSpec(
+        name=name,
+        command=[
+            sys.executable,
+            "-m",
+            "launch.supervise.node_entry",
+            str(run_dir.root.resolve()),
+            name.role,
+            str(name.index),
+        ],
+        environment=node_environment(name.role),
+        log_file=run_dir.log_file(name.role, name.index),
+    )
+
+
+def _make_display(config: Config, run_dir: RunDir, view: View | None) -> Callable[[], None]:
+    if view is None:
+        return lambda: None
+    follower = MetricsFollower(run_dir.metrics_file)
+    state = RunView(
+        total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
+    )
+
+    said: set[str] = set()
+
+    def display() -> None:
+        try:
+            state.add(follower.poll())
+        except (OSError, ValueError) as error:
+            # A picture is not worth a run: say once what is wrong with the file.
+            if str(error) not in said:
+                note(f"cannot show progress: {error}")
+            said.add(str(error))
+        view.update(state.snapshot())
+
+    return display
