@@ -100,10 +100,10 @@ bench: setup ## Measure the figures held against a bar; writes out/bench.json (a
 	$(VENV)/bin/python -m benchmarks.bench
 
 chaos: setup ## Faults under a real run, about 30 minutes; ARGS="--rounds 1 --only 'kill -9'" is shorter
-	$(VENV)/bin/python tests/chaos/chaos.py $(ARGS)
+	$(VENV)/bin/python -m tests.chaos.chaos $(ARGS)
 
 soak: setup ## A run left alone for 30 minutes: does anything grow? ARGS="--minutes 3" is shorter
-	$(VENV)/bin/python tests/chaos/soak.py $(ARGS)
+	$(VENV)/bin/python -m tests.chaos.soak $(ARGS)
 
 # Lists; it does not fail, because the pinned TensorFlow has some (docs/trust.md says which matter).
 audit: ## List known vulnerabilities of requirements.lock; without a network it says so

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.environment import FIRST, LAST, AtariBatch
-from actors.policy import epsilon_greedy
+from actors.exploration import epsilon_greedy
 
 
 class EpisodeScores(NamedTuple):

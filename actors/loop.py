@@ -14,8 +14,8 @@ import dm_env
 import numpy as np
 
 from actors.environment import FIRST, LAST, AtariBatch
+from actors.exploration import Choice, Epsilon, EpsilonFn, epsilon_greedy
 from actors.n_step import Increment, NStepStream, Row
-from actors.policy import Choice, Epsilon, EpsilonFn, epsilon_greedy
 from actors.rng_state import pack_rng, unpack_rng
 
 

@@ -28,7 +28,7 @@ from launch.profile.timed_run import TimedRun, run_for
 from launch.profile.timing import Cost, mean_cost
 from launch.profile.verdict import Limits, core_time_efficiency
 from launch.run_dir import describe
-from learner.memory import keep_freed_memory
+from learner.cpu.allocator import keep_freed_memory
 
 _OUT = pathlib.Path("out/bench.json")
 _RUN_SECONDS = 40.0

@@ -9,9 +9,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from actors.environment import AtariBatch
+from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
-from actors.policy import EpsilonFn, LadderEpsilon, LinearEpsilon
-from actors.recorded_environment import RecordedBatch
+from actors.resume import RecordedBatch
 from launch.config import Config
 from learner.behaviour import BEHAVIOUR_LOSSES
 from learner.losses import ALGORITHMS
@@ -100,7 +100,7 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
     step = optax_step(optimizer)
     if on_cpu:
         # Here, because actors need neither Numba nor the 50 MB it takes.
-        from learner.fused_optimizers import fused_step
+        from learner.cpu.optimizer import fused_step
 
         step = fused_step(learner.optimizer, **optimization)
     update = make_update(

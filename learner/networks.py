@@ -16,11 +16,11 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from learner.bias import add_bias
-from learner.convolution import strided_convolution
-from learner.dense import dense
+from learner.cpu.bias import add_bias
+from learner.cpu.convolution import strided_convolution
+from learner.cpu.dense import dense
+from learner.cpu.pixel_blocks import BLOCK, every_fourth_pixel, kernel_to_blocks, to_blocks
 from learner.losses import Heads
-from learner.pixel_blocks import BLOCK, every_fourth_pixel, kernel_to_blocks, to_blocks
 
 OBSERVATION_SHAPE = (4, 84, 84)
 _MIN_VARIANCE = 1e-4  # of a stack of pixels in [0, 1]: an empty screen stays empty

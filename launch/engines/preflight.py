@@ -1,8 +1,8 @@
 """Checks of one host before it joins a run.
 
-`python -m launch.engines.preflight RUN_DIR ROLE [GRES]`:
-In a process of its own, because importing is what may fail or hang. Ends with code 0, with
-`COME_BACK` if there is no learner's host to join, or with 1; its last line then says why.
+`python -m launch.engines.preflight RUN_DIR ROLE [GRES]` is a process of its own, because importing
+is what may fail or hang. It ends with code 0, with `COME_BACK` if there is no learner's host to
+join, or with 1; its last line then says why.
 """
 
 import importlib

@@ -15,8 +15,8 @@ from launch.learner_state import periods_of, restore, save
 from launch.nodes.replay import prioritization_of
 from launch.run_dir import RunDir
 from learner.checkpoint import Checkpointer
+from learner.cpu.allocator import keep_freed_memory
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
-from learner.memory import keep_freed_memory
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
 from learner.update import LearnerState

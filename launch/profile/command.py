@@ -22,7 +22,7 @@ from launch.profile.stages import Stages, measure_stages
 from launch.profile.timed_run import RunFailedError, TimedRun, run_for
 from launch.profile.verdict import Limits, core_time_efficiency, verdict
 from launch.run_dir import describe
-from learner.memory import keep_freed_memory
+from learner.cpu.allocator import keep_freed_memory
 
 _TRACED_CALLS = 10
 _WARM_UP_STEPS = 1000

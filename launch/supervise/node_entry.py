@@ -1,8 +1,8 @@
 """Runs one node of a run in this process.
 
-`python -m launch.supervise.node_entry RUN_DIR ROLE INDEX`:
-The program is built anew from the run's config, so nothing is ever unpickled. Launchpad resolves
-addresses when a node starts; ours are read from the run directory.
+`python -m launch.supervise.node_entry RUN_DIR ROLE INDEX`: the program is built anew from the
+run's config, so nothing is ever unpickled. Launchpad resolves addresses when a node starts; ours
+are read from the run directory.
 """
 
 import logging

@@ -23,11 +23,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import faults
-from live_run import N_STEP, TARGET_RATIO, LiveRun, NotRecoveredError
-from synthetic import SyntheticActor, check_replay
-
 from reverb_server.checkpoint import is_whole
+from tests.chaos import faults
+from tests.chaos.live_run import N_STEP, TARGET_RATIO, LiveRun, NotRecoveredError
+from tests.chaos.synthetic import SyntheticActor, check_replay
 
 RECOVERY_SECONDS = 180.0
 _RATIO_TOLERANCE = 0.1
@@ -193,7 +192,8 @@ time.time = _jumping
 
 def in_own_mounts(folder: pathlib.Path) -> Round:
     """Runs the round with the full disk where its file system is nobody else's."""
-    command = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, __file__]
+    command = ["unshare", "--user", "--map-root-user", "--mount"]
+    command += [sys.executable, "-m", "tests.chaos.chaos"]
     done = subprocess.run(
         [*command, "--disk-in", str(folder)], stdout=subprocess.PIPE, text=True, check=False
     )

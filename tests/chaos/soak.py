@@ -1,6 +1,6 @@
 """`make soak`: a run left alone for a while; memory, threads and open files of every role.
 
-    python tests/chaos/soak.py --minutes 30
+    python -m tests.chaos.soak --minutes 30
 
 What is compared is the second quarter of the time with the last one: by then replay is full and
 everything is compiled. Growth beyond a few per cent fails.
@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import psutil
 import reverb
-from live_run import LiveRun
 
 from reverb_server import tables
+from tests.chaos.live_run import LiveRun
 
 _PERIOD_SECONDS = 5.0
 _START_SECONDS = 180.0

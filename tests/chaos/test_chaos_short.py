@@ -6,12 +6,12 @@
 import numpy as np
 import pytest
 import reverb
-from chaos import live_rounds
-from synthetic import EPISODE_STEPS, SyntheticActor, check_item, check_replay, make_row
 
 from actors.n_step import NStepStream
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
+from tests.chaos.chaos import live_rounds
+from tests.chaos.synthetic import EPISODE_STEPS, SyntheticActor, check_item, check_replay, make_row
 
 N_STEP = 5
 

@@ -13,11 +13,11 @@ import subprocess
 import time
 
 import pytest
-from slurm_cluster import ACT, HOSTS, LEARN, SlurmCluster, address
 
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
+from tests.cluster.slurm_cluster import ACT, HOSTS, LEARN, SlurmCluster, address
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("VANTAGE_TEST_CLUSTER") != "1",

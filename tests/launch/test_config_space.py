@@ -5,12 +5,12 @@ import dataclasses
 import hypothesis
 import hypothesis.strategies as st
 import pytest
-from tiny_run import tiny_config
 
 from launch import config, config_checks
 from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
+from tests.launch.tiny_run import tiny_config
 
 # Values around every bound, and some that no config should have.
 WILD_INTS = st.one_of(st.integers(-3, 40), st.sampled_from([-(2**70), 2**31, 2**63, 10**12]))

@@ -5,13 +5,13 @@ import dataclasses
 import launchpad as lp
 import pytest
 from absl.testing import absltest
-from tiny_run import tiny_config
 
 from launch.layout import program_layout
 from launch.program import make_program
 from launch.run_dir import RunDir
 from launch.supervise.node_entry import RunDirAddress
 from report.metrics_file import read_rows
+from tests.launch.tiny_run import tiny_config
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Learning curves of a few runs, in the terminal and as PNG."""
 
 import pytest
-from synthetic_runs import REFERENCES, write_run
+
+from tests.report.synthetic_runs import REFERENCES, write_run
 
 pytest.importorskip("plotext", reason="plotext is in the full environment only")
 

@@ -10,7 +10,7 @@ import numpy as np
 from rich.progress import Progress
 
 from actors.environment import LAST, AtariBatch
-from actors.policy import epsilon_greedy
+from actors.exploration import epsilon_greedy
 from actors.screen import ColorTwin, Screen
 from launch import build
 from launch.bounds import check_positive

@@ -21,7 +21,7 @@ from jax.flatten_util import ravel_pytree
 
 from actors.evaluate import play_episodes
 from actors.loop import ActingParams, Actor, ActorEdges
-from actors.recorded_environment import RecordedBatch
+from actors.resume import RecordedBatch
 from actors.rng_state import pack_rng, unpack_rng
 from launch import build
 from launch.config import Config, leaf_values

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learner.dense import dense
+from learner.cpu.dense import dense
 
 
 def test_values_and_gradients_are_those_of_a_matrix_product() -> None:

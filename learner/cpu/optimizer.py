@@ -20,7 +20,7 @@ import numba
 import numpy as np
 import optax
 
-from learner import xla_kernel
+from learner.cpu import ffi as xla_kernel
 from learner.optimizers import ADAM_DECAYS, RMSPROP_DECAY, Rate, Step, Stepped, global_norm
 
 _KEEP = np.float32(RMSPROP_DECAY)

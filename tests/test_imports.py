@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("actors", "learner", "reverb_server", "report", "tabular", "benchmarks", "launch")
 MAY_IMPORT = {
     "actors": set(),

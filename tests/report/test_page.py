@@ -8,7 +8,8 @@ import shutil
 import subprocess
 
 import pytest
-from synthetic_runs import REFERENCES, write_run, write_suite
+
+from tests.report.synthetic_runs import REFERENCES, write_run, write_suite
 
 pytest.importorskip("rliable", reason="rliable is in the full environment only")
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.policy import LadderEpsilon, LinearEpsilon, epsilon_greedy, ladder_epsilon
+from actors.exploration import LadderEpsilon, LinearEpsilon, epsilon_greedy, ladder_epsilon
 
 
 class TestLinearEpsilon:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learner.bias import add_bias
+from learner.cpu.bias import add_bias
 
 
 def test_bias_and_gradients_equal_the_plain_ones():

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from learner.fused_optimizers import fused_step
+from learner.cpu.optimizer import fused_step
 from learner.optimizers import falling_rate, make_optimizer, optax_step
 
 # A convolution's weights, a leaf larger than a megabyte, and sizes that fill no vector.

@@ -8,15 +8,15 @@ import time
 
 import psutil
 import pytest
-from tiny_run import TINY_FLAGS
 
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
+from tests.launch.tiny_run import TINY_FLAGS
 
 WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 # Long enough to be interrupted; every run here is stopped by the test.
 ENDLESS = ("--frames=100000000",)
 

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 
 import pytest
-from tiny_run import tiny_config
 
 from launch.engines.record import EngineRecord, HostsOptions
 from launch.engines.slurm import commands
@@ -16,6 +15,7 @@ from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.suite.plan import PlannedRun
 from launch.suite.slurm_script import suite_script
+from tests.launch.tiny_run import tiny_config
 
 RUN_DIR = pathlib.Path("/shared/my runs/100%")
 

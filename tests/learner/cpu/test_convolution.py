@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from learner.convolution import strided_convolution
+from learner.cpu.convolution import strided_convolution
 
 
 def plain(x: jax.Array, w: jax.Array, stride: int) -> jax.Array:

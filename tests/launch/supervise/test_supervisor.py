@@ -171,13 +171,12 @@ def test_a_status_file_that_cannot_be_written_is_reported_once_and_costs_nothing
 
 def test_no_child_outlives_a_supervisor_that_is_killed(tmp_path):
     code = f"""
-import pathlib, sys
-sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
-from test_supervisor import FOREVER, Site
+import pathlib
+from tests.launch.supervise.test_supervisor import FOREVER, Site
 site = Site(pathlib.Path({str(tmp_path)!r}))
 site.supervisor([site.spec("main", FOREVER), site.spec("a", FOREVER)]).run()
 """
-    parent = subprocess.Popen([sys.executable, "-c", code], cwd=pathlib.Path(__file__).parents[2])
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=pathlib.Path(__file__).parents[3])
     pids = wait_for(lambda: running_pids(tmp_path / "status.json", 2))
     parent.send_signal(signal.SIGKILL)
     parent.wait(WAIT_SECONDS)

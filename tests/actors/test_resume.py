@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from actors.recorded_environment import RecordedBatch
+from actors.resume import RecordedBatch
 
 NUM_ENVS = 3
 

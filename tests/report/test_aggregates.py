@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from synthetic_runs import REFERENCES, write_run, write_suite
+
+from tests.report.synthetic_runs import REFERENCES, write_run, write_suite
 
 pytest.importorskip("rliable", reason="rliable is in the full environment only")
 

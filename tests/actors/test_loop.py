@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from actors.environment import FIRST, LAST, AtariBatch
+from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import ActingParams, Actor, ActorEdges, run_actor
 from actors.n_step import Increment, Item, Row
-from actors.policy import EpsilonFn, LadderEpsilon, LinearEpsilon
 
 N_STEP, GAMMA = 3, 0.99
 

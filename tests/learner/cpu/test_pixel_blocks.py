@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from learner.convolution import strided_convolution
-from learner.pixel_blocks import BLOCK, every_fourth_pixel, kernel_to_blocks, to_blocks
+from learner.cpu.convolution import strided_convolution
+from learner.cpu.pixel_blocks import BLOCK, every_fourth_pixel, kernel_to_blocks, to_blocks
 
 
 def random_stack(side: int) -> np.ndarray:

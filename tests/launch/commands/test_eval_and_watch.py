@@ -6,7 +6,6 @@ import json
 import imageio.v2 as imageio
 import numpy as np
 import pytest
-from tiny_run import tiny_config
 
 from actors.environment import AtariBatch
 from actors.screen import SCREEN_SHAPE, ColorTwin
@@ -19,6 +18,7 @@ from launch.learner_state import save
 from launch.run_dir import RunDir
 from learner.checkpoint import Checkpointer
 from learner.step_counter import StepCounter
+from tests.launch.tiny_run import tiny_config
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import sys
 
 import pytest
 from rich.console import Console
-from tiny_run import TINY_FLAGS
 
 from launch.cli import main as cli
 from launch.run_dir import RunDir
@@ -19,6 +18,7 @@ from launch.suite import run as suite
 from launch.suite.plan import PlannedRun, train_command
 from launch.suite.view import Cell, SuiteState, SuiteView, format_state, render
 from report.metrics_file import MetricsFile
+from tests.launch.tiny_run import TINY_FLAGS
 
 TINY = ("--network=tiny", "--warmup-steps=200", "--replay-capacity-steps=1000")
 

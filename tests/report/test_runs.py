@@ -4,13 +4,13 @@ import json
 import math
 
 import pytest
-from synthetic_runs import REFERENCES, write_run
 
 from report.final_scores import table_of
 from report.methods import methods_of
 from report.metrics_file import MetricsFile
 from report.paper_table import Score, paper_scores
 from report.runs import find_runs
+from tests.report.synthetic_runs import REFERENCES, write_run
 
 
 def read(folder):

@@ -7,15 +7,15 @@ import subprocess
 import sys
 
 import pytest
-from tiny_run import tiny_config
 
 from launch.cli import main as cli
 from launch.engines import isolate
 from launch.errors import InputError
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
+from tests.launch.tiny_run import tiny_config
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 PACKAGES = ("actors", "learner", "reverb_server", "report", "tabular", "launch")
 
 

@@ -9,7 +9,7 @@ import pytest
 BLOCK_BYTES = 48 << 20
 CODE = f"""
 import ctypes, resource
-from learner.memory import keep_freed_memory
+from learner.cpu.allocator import keep_freed_memory
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 keep_freed_memory()

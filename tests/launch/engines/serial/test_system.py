@@ -7,12 +7,12 @@ import hypothesis.strategies as st
 import jax
 import numpy as np
 import pytest
-from tiny_run import tiny_config
 
 from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
+from tests.launch.tiny_run import tiny_config
 
 
 def train(config, folder):
