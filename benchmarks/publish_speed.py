@@ -11,10 +11,10 @@ import numpy as np
 import reverb
 
 from benchmarks.background import CONTEXT, in_background
-from benchmarks.update_speed import resident_batches
 from launch import build
 from launch.config import Config
 from launch.profile.replay_process import replay_process
+from launch.profile.resident_batches import resident_batches
 from reverb_server.params import ParamsPublisher, ParamsPuller
 
 _START_SECONDS = 120.0

@@ -5,20 +5,16 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from benchmarks.naive_update import NaiveUpdate, make_plain_network
 from launch import build
 from launch.config import Config
-from launch.profile.random_batch import random_batch
+from launch.profile.resident_batches import resident_batches
 from launch.profile.timing import Cost, compare
 from learner.behaviour import BEHAVIOUR_LOSSES
 from learner.losses import ALGORITHMS
 from learner.networks import ARCHITECTURES
 from learner.optimizers import make_optimizer
-
-_BATCHES = 4  # so that no batch stays in the cache from one update to the next
 
 
 def against_naive(config: Config, *, calls: int = 5, rounds: int = 20) -> dict[str, Cost]:
@@ -51,13 +47,6 @@ def make_naive(config: Config) -> NaiveUpdate:
         target_period_updates=learner.target_period_updates,
         behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
     )
-
-
-def resident_batches(config: Config) -> list[tuple[Any, jax.Array]]:
-    """A few batches with their weights, on the device."""
-    rng = np.random.default_rng(0)
-    weights = jnp.ones(config.sampled_items)
-    return [(jax.device_put(random_batch(config, rng)), weights) for _ in range(_BATCHES)]
 
 
 def one_per_dispatch(config: Config) -> Config:

@@ -11,13 +11,13 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.update_speed import resident_batches
 from launch import build, config_checks
 from launch.config import Config
 from launch.errors import ExitCode, InputError
 from launch.profile import picture
 from launch.profile.actor_speed import measure_actor
 from launch.profile.request import ProfileRequest
+from launch.profile.resident_batches import resident_batches
 from launch.profile.stages import Stages, measure_stages
 from launch.profile.timed_run import RunFailedError, TimedRun, run_for
 from launch.profile.verdict import Limits, core_time_efficiency, verdict

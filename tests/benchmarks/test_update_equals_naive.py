@@ -9,7 +9,7 @@ import pytest
 from benchmarks.update_speed import make_naive
 from launch import build
 from launch.config import PRESETS
-from launch.profile.random_batch import random_batch
+from launch.profile.resident_batches import random_batch
 from learner.losses import ALGORITHMS
 
 

@@ -1,6 +1,6 @@
 """`make chaos`: faults at random moments under a real run, many rounds, one table.
 
-    python tests/chaos/chaos.py --rounds 5 --seed 1 --only kill
+    python -m tests.chaos.chaos --rounds 5 --seed 1 --only kill
 
 After each fault the run has to go on by itself (or, where the supervisor itself was killed, when it
 is started with --resume): actors insert and the learner samples, every node is up, the realised

@@ -8,7 +8,6 @@ import socket
 import sys
 
 import pytest
-from test_bad_input import refuse
 
 from launch.cli import main as cli
 from launch.config import PRESETS
@@ -20,6 +19,7 @@ from launch.layout import NodeName
 from launch.run_dir import RunDir
 from launch.supervise import nodes_on_host as host_nodes
 from launch.supervise.supervisor import NodeSpec, Outcome
+from tests.launch.cli.test_bad_input import refuse
 
 
 @pytest.fixture

@@ -1,11 +1,22 @@
-"""Batches of random experience, of the shapes a config asks for."""
+"""Batches of random experience on the device, of the shapes a config asks for."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from launch import build
 from launch.config import Config
 from learner.networks import OBSERVATION_SHAPE
 from learner.transitions import Transition
+
+_BATCHES = 4  # so that no batch stays in the cache from one update to the next
+
+
+def resident_batches(config: Config) -> list[tuple[Transition, jax.Array]]:
+    """A few batches with their weights, on the device."""
+    rng = np.random.default_rng(0)
+    weights = jnp.ones(config.sampled_items)
+    return [(jax.device_put(random_batch(config, rng)), weights) for _ in range(_BATCHES)]
 
 
 def random_batch(config: Config, rng: np.random.Generator) -> Transition:
