@@ -1,0 +1,81 @@
+"""Run directories of earlier versions: read, scored and continued by this one."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from launch.invocation import vantage_command
+from report.metrics_file import read_rows
+
+ROOT = pathlib.Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
+WAIT_SECONDS = 400.0  # bounds a hang
+UPDATES = 200  # made by the stored run
+
+
+def vantage(*args: str) -> str:
+    done = subprocess.run(
+        vantage_command(*args),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def copy_of(tmp_path):
+    """A stored run, copied to where it may be continued."""
+
+    def copy(name: str) -> pathlib.Path:
+        run = tmp_path / name
+        shutil.copytree(FIXTURES / name, run)
+        run.chmod(0o700)
+        return run
+
+    return copy
+
+
+def stored_arrays(run: pathlib.Path) -> dict[str, np.ndarray]:
+    """What the newest checkpoint of a run holds."""
+    path = max((run / "checkpoints").iterdir())
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def test_an_old_run_is_continued_with_its_replay_and_counters(copy_of):
+    run = copy_of("run_of_0.1.0")
+    before = len(list(read_rows(run / "metrics.jsonl")))
+    stored = stored_arrays(run)
+    vantage("train", "--run-dir", str(run), "--resume", "--frames=7000")
+    rows = list(read_rows(run / "metrics.jsonl"))[before:]
+    learner = [row for row in rows if row["role"] == "learner"]
+    assert learner[0]["updates"] >= UPDATES
+    assert learner[-1]["frames"] >= 7000
+    # Replay came back too: it had its items, and its count of inserts, from the start.
+    assert min(row["inserts"] for row in rows if "inserts" in row) > 1000
+    continued = stored_arrays(run)
+    assert {name: a.shape for name, a in continued.items() if "params" in name} == {
+        name: a.shape for name, a in stored.items() if "params" in name
+    }
+
+
+def test_an_old_run_is_scored(copy_of):
+    scored = json.loads(vantage("eval", str(copy_of("run_of_0.1.0")), "--episodes=1", "--json"))
+    assert scored["updates"] == UPDATES
+    assert len(scored["returns"]) == 1
+
+
+def test_an_old_serial_run_is_continued_where_it_was(copy_of):
+    run = copy_of("serial_run_of_0.1.0")
+    (before,) = (run / "checkpoints").iterdir()
+    vantage("train", "--serial", "--run-dir", str(run), "--resume", "--frames=2000")
+    (after,) = (run / "checkpoints").iterdir()
+    assert after.name > before.name
