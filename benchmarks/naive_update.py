@@ -11,15 +11,14 @@ import jax.numpy as jnp
 import optax
 
 from learner import losses
-from learner.behaviour import BehaviourLoss
-from learner.losses import Heads
+from learner.losses import BehaviorLoss, Heads
 from learner.networks import Architecture, Network
 from learner.transitions import Transition, n_step_return
 from learner.update import LearnerState
 
 
 def make_plain_network(
-    architecture: Architecture, num_actions: int, *, value_head: bool, behaviour_head: bool
+    architecture: Architecture, num_actions: int, *, value_head: bool, behavior_head: bool
 ) -> Network:
     """`learner.networks.make_network` from Haiku's own layers, without normalization."""
 
@@ -42,7 +41,7 @@ def make_plain_network(
         value, logits = jnp.zeros(advantage.shape[0]), jnp.zeros_like(advantage)
         if value_head:
             value = head("value", embedding, 1)[:, 0]
-        if behaviour_head:
+        if behavior_head:
             logits = head("behaviour", jax.lax.stop_gradient(embedding), num_actions)
         return Heads(value=value, advantage=advantage, logits=logits)
 
@@ -67,9 +66,9 @@ class NaiveUpdate:
         optimizer: optax.GradientTransformation,
         *,
         target_period_updates: int,
-        behaviour_loss: BehaviourLoss,
+        behavior_loss: BehaviorLoss,
     ):
-        self._loss, self._behaviour_loss = loss, behaviour_loss
+        self._loss, self._behavior_loss = loss, behavior_loss
         self._optimizer, self._period = optimizer, target_period_updates
         self._network = network
         self._forward = jax.jit(network.apply)
@@ -89,7 +88,7 @@ class NaiveUpdate:
         online_t: Heads,
         target_t: Heads,
     ) -> LearnerState:
-        policy_t = jax.vmap(losses.greedy_policy)(online_t.advantage)
+        policy_t = jax.vmap(self._loss.bootstrap_policy)(online_t)
         return_t, discount_t = jax.vmap(n_step_return)(batch.r_t, batch.discount_t)
         backup = jax.vmap(lambda *args: losses.backup_target(self._loss, *args))(
             target_t, policy_t, return_t, discount_t
@@ -99,9 +98,9 @@ class NaiveUpdate:
             online = self._network.apply(params, batch.o_tm1)
             errors = jax.vmap(self._loss.errors)(online, batch.a_tm1, backup)
             value = jnp.mean(weights * optax.huber_loss(errors.regressed).sum(axis=1))
-            if not self._loss.behaviour_head:
+            if not self._loss.behavior_head:
                 return value
-            return value + jnp.mean(jax.vmap(self._behaviour_loss)(online.logits, batch))
+            return value + jnp.mean(jax.vmap(self._behavior_loss)(online.logits, batch))
 
         gradients = jax.grad(total)(state.params)
         direction, opt_state = self._optimizer.update(gradients, state.opt_state, state.params)

@@ -11,8 +11,7 @@ from launch import build
 from launch.config import Config
 from launch.profile.resident_batches import resident_batches
 from launch.profile.timing import Cost, compare
-from learner.behaviour import BEHAVIOUR_LOSSES
-from learner.losses import ALGORITHMS
+from learner.losses import ALGORITHMS, BEHAVIOR_LOSSES
 from learner.networks import ARCHITECTURES
 from learner.optimizers import make_optimizer
 
@@ -32,7 +31,7 @@ def make_naive(config: Config) -> NaiveUpdate:
         ARCHITECTURES[learner.network],
         actions,
         value_head=loss.value_head,
-        behaviour_head=loss.behaviour_head,
+        behavior_head=loss.behavior_head,
     )
     optimizer = make_optimizer(
         learner.optimizer,
@@ -45,7 +44,7 @@ def make_naive(config: Config) -> NaiveUpdate:
         loss,
         optimizer,
         target_period_updates=learner.target_period_updates,
-        behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
+        behavior_loss=BEHAVIOR_LOSSES[learner.behaviour_target],
     )
 
 

@@ -13,8 +13,7 @@ from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
 from actors.resume import RecordedBatch
 from launch.config import Config
-from learner.behaviour import BEHAVIOUR_LOSSES
-from learner.losses import ALGORITHMS
+from learner.losses import ALGORITHMS, BEHAVIOR_LOSSES
 from learner.networks import ARCHITECTURES, Network, acting_params, make_network
 from learner.optimizers import falling_rate, make_optimizer, optax_step
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
@@ -79,7 +78,7 @@ def network_of(config: Config) -> Network:
         ARCHITECTURES[config.learner.network],
         num_actions(config.environment.game, config.environment.full_action_set),
         value_head=loss.value_head,
-        behaviour_head=loss.behaviour_head,
+        behavior_head=loss.behavior_head,
         normalize=config.learner.normalize,
     )
 
@@ -108,7 +107,7 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
         ALGORITHMS[learner.algorithm],
         step,
         target_period_updates=learner.target_period_updates,
-        behaviour_loss=BEHAVIOUR_LOSSES[learner.behaviour_target],
+        behavior_loss=BEHAVIOR_LOSSES[learner.behaviour_target],
     )
     if learner.updates_per_dispatch > 1:
         update = repeat_update(update, learner.updates_per_dispatch, unroll=on_cpu)

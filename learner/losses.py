@@ -1,8 +1,8 @@
-"""The four algorithms, as errors on one transition.
+"""The four algorithms, as errors on one transition, and the losses of mu beside them.
 
 Everything is unbatched (`vmap` it) and returns errors, not losses: the deep learner puts a Huber
 loss on them, a tabular learner squares them. V, A and mu below are the heads of `Heads`; the minus
-marks the target network, nu the centring policy (under stop-gradient: it is learned from the
+marks the target network, nu the centering policy (under stop-gradient: it is learned from the
 likelihood of the actions alone).
 
 | name               | Q used to act and to bootstrap | errors on (x, a)                        |
@@ -12,18 +12,22 @@ likelihood of the actions alone).
 | `behavior_dueling` | V + A - mu A                   | Q(x,a) - y                              |
 | `va`               | V + A - mu A                   | V(x) - y  and  A(x,a) - (y - V(x))      |
 
-with y = R + D sum_b pi(b) Q^-(x_n, b). For control pi is greedy in the online network at x_n
-(double Q-learning); for policy evaluation it is the policy evaluated.
+with y = R + D sum_b pi(b) Q^-(x_n, b). For control pi is the algorithm's bootstrap policy at x_n,
+greedy in the online network unless it says otherwise (double Q-learning); for policy evaluation it
+is the policy evaluated. One class and one line in `ALGORITHMS` make another algorithm.
 """
 
+import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import chex
 import jax
 import jax.numpy as jnp
+
+from learner.transitions import Transition
 
 
 class Heads(NamedTuple):
@@ -41,7 +45,7 @@ class Errors(NamedTuple):
     td: jax.Array  # []: Q(x, a) - y, used for priorities and logs
 
 
-def centred_q(heads: Heads) -> jax.Array:
+def centered_q(heads: Heads) -> jax.Array:
     """Q = V + A - sum_b mu(b) A(b), mu under stop-gradient (paper: behavior dueling)."""
     chex.assert_rank([heads.value, heads.advantage, heads.logits], [0, 1, 1])
     mu = jax.nn.softmax(jax.lax.stop_gradient(heads.logits))
@@ -49,21 +53,32 @@ def centred_q(heads: Heads) -> jax.Array:
 
 
 class Loss(Protocol):
-    """An algorithm: which heads it needs, its Q, and its errors."""
+    """An algorithm: which heads it needs, its Q, its errors, and where it bootstraps from."""
 
     @property
+    @abc.abstractmethod
     def value_head(self) -> bool:
         """Whether the network needs a V head beside the advantage head."""
 
     @property
-    def behaviour_head(self) -> bool:
-        """Whether the network needs a head for mu, the average behaviour policy."""
+    @abc.abstractmethod
+    def behavior_head(self) -> bool:
+        """Whether the network needs a head for mu, the average behavior policy."""
 
+    @abc.abstractmethod
     def q_values(self, heads: Heads) -> jax.Array:
         """The Q-function the heads imply, for all actions."""
 
+    @abc.abstractmethod
     def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         """Errors at (x, a) against the back-up target y."""
+
+    def bootstrap_policy(self, online_t: Heads) -> jax.Array:
+        """The distribution pi [A] of the back-up at x_n; greedy where a class says nothing else.
+
+        Heads that it leaves alone cost nothing: the compiler drops what nobody reads.
+        """
+        return greedy_policy(online_t.advantage)
 
 
 def backup_target(
@@ -81,11 +96,11 @@ def greedy_policy(advantage: jax.Array) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class QLearning:
+class QLearning(Loss):
     """n-step Q-learning: one head, one error."""
 
     value_head: bool = False
-    behaviour_head: bool = False
+    behavior_head: bool = False
 
     def q_values(self, heads: Heads) -> jax.Array:
         """Q is the advantage head itself."""
@@ -97,17 +112,17 @@ class QLearning:
 
 
 @dataclasses.dataclass(frozen=True)
-class Dueling:
-    """Q-learning on Q = V + A - nu A; nu is mu where a behaviour head exists, else uniform."""
+class Dueling(Loss):
+    """Q-learning on Q = V + A - nu A; nu is mu where a behavior head exists, else uniform."""
 
     value_head: bool = True
-    behaviour_head: bool = False
+    behavior_head: bool = False
 
     def q_values(self, heads: Heads) -> jax.Array:
-        """Centred Q, by the mean of A where nu is uniform."""
-        if not self.behaviour_head:
+        """Centered Q, by the mean of A where nu is uniform."""
+        if not self.behavior_head:
             heads = heads._replace(logits=jnp.zeros_like(heads.logits))
-        return centred_q(heads)
+        return centered_q(heads)
 
     def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         """Q(x, a) - y."""
@@ -115,19 +130,19 @@ class Dueling:
 
 
 @dataclasses.dataclass(frozen=True)
-class VALearning:
+class VALearning(Loss):
     """VA-learning: V and A are regressed, each on its own, to one shared back-up.
 
-    A is regressed raw; only the bootstrap is centred. The baseline in the target of A is the
+    A is regressed raw; only the bootstrap is centered. The baseline in the target of A is the
     online V, not the target network's (paper, Appendix C: important in practice).
     """
 
     value_head: bool = True
-    behaviour_head: bool = True
+    behavior_head: bool = True
 
     def q_values(self, heads: Heads) -> jax.Array:
-        """Centred Q, the one bootstrapped from."""
-        return centred_q(heads)
+        """Centered Q, the one bootstrapped from."""
+        return centered_q(heads)
 
     def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         """V(x) - y and A(x, a) - (y - V(x))."""
@@ -146,8 +161,34 @@ def _q_error(q_tm1: jax.Array, a_tm1: jax.Array, backup: jax.Array) -> Errors:
 ALGORITHMS: Mapping[str, Loss] = MappingProxyType(
     {
         "va": VALearning(),
-        "behavior_dueling": Dueling(behaviour_head=True),
+        "behavior_dueling": Dueling(behavior_head=True),
         "dueling": Dueling(),
         "q": QLearning(),
     }
+)
+
+
+BehaviorLoss = Callable[[jax.Array, Transition], jax.Array]  # of mu's logits [A], on one transition
+
+
+def sampled_action_loss(logits: jax.Array, item: Transition) -> jax.Array:
+    """-log mu(a | x) for the action taken (paper, Algorithms 2 and 3)."""
+    chex.assert_rank([logits, item.a_tm1], [1, 0])
+    return -jax.nn.log_softmax(logits)[item.a_tm1]
+
+
+def distribution_loss(logits: jax.Array, item: Transition) -> jax.Array:
+    """Cross-entropy of mu against the epsilon-greedy distribution the action was drawn from.
+
+    Its mean is that of `sampled_action_loss`, its variance lower.
+    """
+    chex.assert_rank([logits, item.epsilon, item.greedy_tm1], [1, 0, 0])
+    num_actions = logits.shape[0]
+    greedy = jax.nn.one_hot(item.greedy_tm1, num_actions)
+    acted = item.epsilon / num_actions + (1.0 - item.epsilon) * greedy
+    return -jnp.sum(acted * jax.nn.log_softmax(logits))
+
+
+BEHAVIOR_LOSSES: Mapping[str, BehaviorLoss] = MappingProxyType(
+    {"sampled": sampled_action_loss, "distribution": distribution_loss}
 )

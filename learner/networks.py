@@ -70,7 +70,7 @@ def make_network(
     num_actions: int,
     *,
     value_head: bool,
-    behaviour_head: bool,
+    behavior_head: bool,
     normalize: bool = False,
 ) -> Network:
     """Builds a network with just the heads an algorithm needs.
@@ -88,7 +88,7 @@ def make_network(
         if value_head:
             value = head("value", embedding, outputs=1)[:, 0]
         logits = jnp.zeros_like(advantage)
-        if behaviour_head:
+        if behavior_head:
             # The likelihood of the behaviour must never shape the torso.
             embedding = jax.lax.stop_gradient(embedding)
             logits = head("behaviour", embedding, outputs=num_actions)

@@ -1,7 +1,7 @@
 """The update: one batch in, new parameters out, as a pure function of the learner's state.
 
 Target copy, optimizer and counters are inside, so one jitted call (with the state donated) is all
-the loop dispatches. The order is the paper's: targets, errors, Huber, behaviour likelihood.
+the loop dispatches. The order is the paper's: targets, errors, Huber, behavior likelihood.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import optax
 
 from learner import losses
-from learner.behaviour import BehaviourLoss
 from learner.networks import Network
 from learner.optimizers import Step
 from learner.transitions import Transition, n_step_return
@@ -58,13 +57,14 @@ def make_update(
     step: Step,
     *,
     target_period_updates: int,
-    behaviour_loss: BehaviourLoss,
+    behavior_loss: losses.BehaviorLoss,
 ) -> Update:
     """Builds `update(state, batch, weights)`; `weights` [B] scale the value losses."""
     backup_fn = jax.vmap(lambda *args: losses.backup_target(loss, *args))
 
     def targets(state: LearnerState, batch: Transition) -> jax.Array:
-        policy_t = jax.vmap(losses.greedy_policy)(network.advantage(state.params, batch.o_t))
+        online_t = network.apply(state.params, batch.o_t)
+        policy_t = jax.vmap(loss.bootstrap_policy)(online_t)
         target_t = network.apply(state.target_params, batch.o_t)
         return_t, discount_t = jax.vmap(n_step_return)(batch.r_t, batch.discount_t)
         return backup_fn(target_t, policy_t, return_t, discount_t)
@@ -77,16 +77,16 @@ def make_update(
         per_item = optax.huber_loss(errors.regressed).sum(axis=1)
         chex.assert_equal_shape([per_item, weights])
         value_loss = jnp.mean(weights * per_item)
-        behaviour = jnp.zeros(())
-        if loss.behaviour_head:
-            behaviour = jnp.mean(jax.vmap(behaviour_loss)(online.logits, batch))
+        behavior = jnp.zeros(())
+        if loss.behavior_head:
+            behavior = jnp.mean(jax.vmap(behavior_loss)(online.logits, batch))
         scalars = {
             "loss": value_loss,
-            "loss_behaviour": behaviour,
+            "loss_behaviour": behavior,
             "td_abs": jnp.mean(jnp.abs(errors.td)),
             "value": jnp.mean(jax.vmap(loss.q_values)(online).max(axis=1)),
         }
-        return value_loss + behaviour, UpdateResult(td=errors.td, scalars=scalars)
+        return value_loss + behavior, UpdateResult(td=errors.td, scalars=scalars)
 
     def update(
         state: LearnerState, batch: Transition, weights: jax.Array

@@ -9,7 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from learner.losses import ALGORITHMS, Heads, Loss, backup_target, centred_q, greedy_policy
+from learner.losses import (
+    ALGORITHMS,
+    Heads,
+    Loss,
+    QLearning,
+    backup_target,
+    centered_q,
+    greedy_policy,
+)
 
 NUM_ACTIONS = 4
 NAMES = sorted(ALGORITHMS)
@@ -96,7 +104,7 @@ def test_the_greedy_action_of_the_advantage_head_is_that_of_q(name: str) -> None
 def test_centred_advantages_have_zero_mean_under_mu() -> None:
     heads = random_heads(np.random.default_rng(3))
     mu = numpy_heads(heads)[2]
-    np.testing.assert_allclose(mu @ np.asarray(centred_q(heads)), heads.value, atol=1e-6)
+    np.testing.assert_allclose(mu @ np.asarray(centered_q(heads)), heads.value, atol=1e-6)
 
 
 # Who gets a gradient, and who gets exactly none.
@@ -110,7 +118,7 @@ def gradients(loss: Loss, online: Heads, a: int, component: int) -> Heads:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_value_error_reaches_the_behaviour_head(name: str) -> None:
+def test_no_value_error_reaches_the_behavior_head(name: str) -> None:
     loss, online = ALGORITHMS[name], random_heads(np.random.default_rng(4))
     for component in range(2 if name == "va" else 1):
         gradient = gradients(loss, online, a=1, component=component)
@@ -201,3 +209,34 @@ def test_expected_advantage_gradients_are_those_of_appendix_d() -> None:
     np.testing.assert_allclose(
         expected_gradient("va", online, backups).advantage, mu * (v + f - backups), atol=1e-6
     )
+
+
+# An algorithm may bootstrap from another policy than the greedy one.
+
+
+class ExpectedQ(QLearning):
+    """Expected Sarsa with a softmax policy."""
+
+    def bootstrap_policy(self, online_t: Heads) -> jax.Array:
+        return jax.nn.softmax(online_t.advantage)
+
+
+def test_the_greedy_policy_is_bootstrapped_from_unless_an_algorithm_says_otherwise() -> None:
+    heads = random_heads(np.random.default_rng(10))
+    greedy = greedy_policy(heads.advantage)
+    for loss in ALGORITHMS.values():
+        np.testing.assert_array_equal(loss.bootstrap_policy(heads), greedy)
+    np.testing.assert_allclose(
+        ExpectedQ().bootstrap_policy(heads), jax.nn.softmax(heads.advantage), rtol=1e-6
+    )
+
+
+def test_an_algorithm_without_errors_cannot_be_made() -> None:
+    class Unfinished(Loss):
+        value_head = behavior_head = False
+
+        def q_values(self, heads: Heads) -> jax.Array:
+            return heads.advantage
+
+    with pytest.raises(TypeError, match="errors"):
+        Unfinished()  # type: ignore[abstract]

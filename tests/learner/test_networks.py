@@ -27,7 +27,7 @@ def network_of(name: str, normalize: bool = False) -> Network:
         ARCHITECTURES["tiny"],
         NUM_ACTIONS,
         value_head=loss.value_head,
-        behaviour_head=loss.behaviour_head,
+        behavior_head=loss.behavior_head,
         normalize=normalize,
     )
 
@@ -93,7 +93,7 @@ def test_a_normalized_network_takes_an_empty_screen() -> None:
     assert all(np.isfinite(head).all() for head in heads)
 
 
-def test_the_likelihood_of_the_behaviour_reaches_the_behaviour_head_alone(
+def test_the_likelihood_of_the_behaviour_reaches_the_behavior_head_alone(
     stacks: jax.Array,
 ) -> None:
     network, params = network_of("va"), params_of("va")
@@ -103,7 +103,7 @@ def test_the_likelihood_of_the_behaviour_reaches_the_behaviour_head_alone(
             assert bool(jnp.any(leaf)) == name.startswith("behaviour/"), name
 
 
-def test_values_and_advantages_reach_the_torso_and_never_the_behaviour_head(
+def test_values_and_advantages_reach_the_torso_and_never_the_behavior_head(
     stacks: jax.Array,
 ) -> None:
     network, params = network_of("va"), params_of("va")
@@ -140,6 +140,6 @@ def test_stacks_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
 
 def test_the_nature_network_has_the_size_of_the_original() -> None:
     """Mnih et al. (2015) on 4 actions: 1,686,180 weights and biases."""
-    network = make_network(ARCHITECTURES["nature"], 4, value_head=False, behaviour_head=False)
+    network = make_network(ARCHITECTURES["nature"], 4, value_head=False, behavior_head=False)
     shapes = jax.eval_shape(network.init, jax.random.PRNGKey(0))
     assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == 1_686_180

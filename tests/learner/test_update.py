@@ -13,11 +13,17 @@ import numpy as np
 import optax
 import pytest
 
-from learner.behaviour import distribution_loss, sampled_action_loss
-from learner.losses import ALGORITHMS, Heads
+from learner.losses import (
+    ALGORITHMS,
+    BEHAVIOR_LOSSES,
+    Heads,
+    Loss,
+    QLearning,
+    sampled_action_loss,
+)
 from learner.networks import ARCHITECTURES, Network, make_network
 from learner.optimizers import optax_step
-from learner.transitions import Transition
+from learner.transitions import Transition, n_step_return
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
 NUM_STATES, NUM_ACTIONS, BATCH, RATE = 3, 4, 16, 0.5
@@ -45,16 +51,19 @@ TABLE = make_table()
 
 
 @functools.cache
-def update_of(name: str, behaviour: str = "sampled") -> Update:
+def update_of(name: str, behavior: str = "sampled") -> Update:
     """Jitted once for all tests."""
-    losses = {"sampled": sampled_action_loss, "distribution": distribution_loss}
+    return _jitted(ALGORITHMS[name], behavior)
+
+
+def _jitted(loss: Loss, behavior: str = "sampled") -> Update:
     return jax.jit(
         make_update(
             TABLE,
-            ALGORITHMS[name],
+            loss,
             optax_step(optax.sgd(RATE)),
             target_period_updates=TARGET_PERIOD,
-            behaviour_loss=losses[behaviour],
+            behavior_loss=BEHAVIOR_LOSSES[behavior],
         )
     )
 
@@ -176,6 +185,22 @@ def test_an_update_is_that_of_the_slow_reference(name: str) -> None:
         np.testing.assert_allclose(scalars["grad_norm"], norm, rtol=1e-5)
 
 
+class UniformQ(QLearning):
+    """Q-learning that evaluates the uniform policy."""
+
+    def bootstrap_policy(self, online_t: Heads) -> jax.Array:
+        return jnp.full(NUM_ACTIONS, 1 / NUM_ACTIONS)
+
+
+def test_an_update_bootstraps_from_the_policy_its_algorithm_names() -> None:
+    state, batch = fresh_state(), random_batch()
+    _, result = _jitted(UniformQ())(state, batch, weights())
+    returns, discounts = jax.vmap(n_step_return)(batch.r_t, batch.discount_t)
+    bootstrap = np.asarray(state.target_params["advantage"]).mean(axis=1)[batch.o_t]
+    q_tm1 = np.asarray(state.params["advantage"])[batch.o_tm1, batch.a_tm1]
+    np.testing.assert_allclose(result.td, q_tm1 - (returns + discounts * bootstrap), atol=1e-5)
+
+
 def test_a_fresh_target_network_is_a_copy_in_buffers_of_its_own() -> None:
     state = init_state(TABLE, optax.sgd(RATE), jax.random.PRNGKey(0))
     assert_same(state.target_params, state.params)
@@ -271,7 +296,7 @@ def test_learning_finds_the_optimal_values_of_a_small_game(name: str) -> None:
     heads = TABLE.apply(state.params, jnp.arange(2))
     q_values = jax.vmap(ALGORITHMS[name].q_values)(heads)
     np.testing.assert_allclose(q_values[:, :2], optimal, atol=1e-2)
-    if ALGORITHMS[name].behaviour_head:
+    if ALGORITHMS[name].behavior_head:
         mu = jax.nn.softmax(heads.logits, axis=1)
         np.testing.assert_allclose(mu[:, :2], [[0.75, 0.25]] * 2, atol=1e-2)
 
@@ -282,7 +307,7 @@ def test_learning_finds_the_optimal_values_of_a_small_game(name: str) -> None:
 @pytest.fixture(scope="module")
 def changed_modules() -> Callable[[float, float], set[str]]:
     """Tells which modules one update changes, by the weights of the value and behaviour losses."""
-    network = make_network(ARCHITECTURES["tiny"], NUM_ACTIONS, value_head=True, behaviour_head=True)
+    network = make_network(ARCHITECTURES["tiny"], NUM_ACTIONS, value_head=True, behavior_head=True)
     update = jax.jit(
         make_update(
             network,
@@ -290,7 +315,7 @@ def changed_modules() -> Callable[[float, float], set[str]]:
             optax_step(optax.sgd(RATE)),
             target_period_updates=100,
             # The column stands in for a weight, so that one compiled update does for all tests.
-            behaviour_loss=lambda logits, item: item.epsilon * sampled_action_loss(logits, item),
+            behavior_loss=lambda logits, item: item.epsilon * sampled_action_loss(logits, item),
         )
     )
     rng = np.random.default_rng(0)
@@ -313,13 +338,13 @@ def changed_modules() -> Callable[[float, float], set[str]]:
     return changed
 
 
-def test_the_behaviour_loss_changes_the_behaviour_head_alone(
+def test_the_behavior_loss_changes_the_behavior_head_alone(
     changed_modules: Callable[[float, float], set[str]],
 ) -> None:
     assert changed_modules(0.0, 1.0) == {"behaviour"}
 
 
-def test_the_value_loss_changes_everything_but_the_behaviour_head(
+def test_the_value_loss_changes_everything_but_the_behavior_head(
     changed_modules: Callable[[float, float], set[str]],
 ) -> None:
     assert changed_modules(1.0, 0.0) == {"torso", "value", "advantage"}

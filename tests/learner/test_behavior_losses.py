@@ -1,11 +1,11 @@
-"""Losses of the average behaviour policy: by hand, and against each other."""
+"""Losses of the average behavior policy: by hand, and against each other."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from learner.behaviour import BEHAVIOUR_LOSSES, distribution_loss, sampled_action_loss
+from learner.losses import BEHAVIOR_LOSSES, distribution_loss, sampled_action_loss
 from learner.transitions import Transition
 
 LOGITS = np.array([0.3, -1.2, 2.0], np.float32)
@@ -61,7 +61,7 @@ def test_both_losses_agree_in_expectation_with_their_gradients() -> None:
 
 
 def test_the_names_in_the_config_mean_these_losses() -> None:
-    assert dict(BEHAVIOUR_LOSSES) == {
+    assert dict(BEHAVIOR_LOSSES) == {
         "sampled": sampled_action_loss,
         "distribution": distribution_loss,
     }
