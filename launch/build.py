@@ -13,24 +13,13 @@ from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
 from actors.resume import RecordedBatch
 from launch.config import Config
+from launch.seeds import seed_for
 from learner.losses import ALGORITHMS, BEHAVIOR_LOSSES
 from learner.networks import ARCHITECTURES, Network, acting_params, make_network
 from learner.optimizers import falling_rate, make_optimizer, optax_step
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
 Games = TypeVar("Games", bound=AtariBatch)
-
-_ROLE_SEEDS = {"learner": 0, "actor": 1, "evaluator": 2, "sampler": 3}
-
-
-def seed_for(config: Config, role: str, index: int = 0, restart: int = 0) -> np.random.SeedSequence:
-    """The run's one seed, folded with who asks."""
-    return np.random.SeedSequence(config.seed, spawn_key=(_ROLE_SEEDS[role], index, restart))
-
-
-def environment_seed(seeds: np.random.SeedSequence) -> int:
-    """A seed the emulator takes; room is left for one per game and reset."""
-    return int(seeds.generate_state(1)[0]) % 2**30
 
 
 def make_environment(config: Config, *, num_envs: int, seed: int, training: bool) -> AtariBatch:

@@ -151,6 +151,10 @@ class Config:
         """Agent steps to train for."""
         return self.frames // self.environment.action_repeat
 
+    def frames_of(self, steps: int) -> int:
+        """Emulator frames in a number of agent steps; steps become frames here and nowhere else."""
+        return steps * self.environment.action_repeat
+
     @property
     def sampled_items(self) -> int:
         """Transitions taken from replay at a time."""

@@ -4,9 +4,6 @@ import dataclasses
 
 from launch.config import Config
 
-# How often a node was started before, for its seeds; the supervisor sets it.
-RESTART_VARIABLE = "VANTAGE_RESTART"
-
 
 @dataclasses.dataclass(frozen=True)
 class NodeName:

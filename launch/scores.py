@@ -15,6 +15,6 @@ def evaluation_row(config: Config, frames: int, scores: EpisodeScores) -> dict[s
         "eval_return": mean,
         "eval_return_std": float(scores.returns.std()),
         "eval_episodes": len(scores.returns),
-        "eval_episode_frames": float(scores.steps.mean()) * config.environment.action_repeat,
+        "eval_episode_frames": config.frames_of(int(scores.steps.sum())) / len(scores.steps),
         "human_normalized": games.human_normalized(config.environment.game, mean),
     }

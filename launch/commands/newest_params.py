@@ -41,5 +41,4 @@ def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
             f"'{run_dir.checkpoints}' holds no checkpoint yet; one is written every "
             f"{math.ceil(config.learner.checkpoint_seconds)} s and when the run stops"
         )
-    frames = steps.total * config.environment.action_repeat
-    return NewestParams(state.params, int(state.updates), frames)
+    return NewestParams(state.params, int(state.updates), config.frames_of(steps.total))

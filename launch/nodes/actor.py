@@ -1,6 +1,5 @@
 """The actor node: plays with the newest parameters, writes experience to Reverb."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from actors.loop import ActingParams, ActorEdges, run_actor
 from actors.n_step import Increment
 from launch import build
 from launch.config import Config
-from launch.layout import RESTART_VARIABLE
+from launch.seeds import environment_seed, node_seed
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
 from reverb_server.writer import ExperienceWriter
@@ -20,17 +19,17 @@ from reverb_server.writer import ExperienceWriter
 def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
     """Plays until the program stops."""
     stop = lp.stop_event()
-    seeds = build.seed_for(config, "actor", index, int(os.environ.get(RESTART_VARIABLE, "0")))
+    seeds = node_seed(config, "actor", index)
     network = build.network_of(config)
     environment = build.make_environment(
         config,
         num_envs=config.actor.envs_per_actor,
-        seed=build.environment_seed(seeds),
+        seed=environment_seed(seeds),
         training=True,
     )
     puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), f"actor/{index}")
-    get_params = make_get_params(puller, network, config.environment.action_repeat)
+    get_params = make_get_params(puller, network, config.frames_of)
     while puller.wait_first(1.0) is None:
         if stop.is_set():
             return
@@ -68,7 +67,7 @@ def make_write(writer: ExperienceWriter) -> Callable[[int, Increment, bool], Non
 
 
 def make_get_params(
-    puller: ParamsPuller, network: Any, action_repeat: int
+    puller: ParamsPuller, network: Any, frames_of: Callable[[int], int]
 ) -> Callable[[], ActingParams]:
     """Newest parameters, unflattened once per version."""
     unflatten = build.make_unflatten(network)
@@ -80,7 +79,7 @@ def make_get_params(
         published = snapshot.params
         if published.version != held["version"]:
             held.update(version=published.version, params=unflatten(published.values))
-        frames = published.steps * action_repeat
+        frames = frames_of(published.steps)
         return ActingParams(held["params"], published.version, frames, snapshot.age_seconds)
 
     return get_params

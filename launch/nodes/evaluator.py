@@ -1,6 +1,5 @@
 """The evaluator node: whole episodes with the newest parameters, every so many global frames."""
 
-import os
 from typing import Any
 
 import launchpad as lp
@@ -10,8 +9,8 @@ import reverb
 from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
 from launch import build
 from launch.config import Config
-from launch.layout import RESTART_VARIABLE
 from launch.scores import evaluation_row
+from launch.seeds import environment_seed, node_seed
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
 
@@ -21,15 +20,14 @@ _MAX_ENVS = 8
 def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     """Evaluates until training has finished or the program stops."""
     stop = lp.stop_event()
-    restart = int(os.environ.get(RESTART_VARIABLE, "0"))
-    seeds = build.seed_for(config, "evaluator", restart=restart)
+    seeds = node_seed(config, "evaluator")
     rng = np.random.default_rng(seeds)
     network = build.network_of(config)
     unflatten, greedy = build.make_unflatten(network), build.make_greedy(network)
     environment = build.make_environment(
         config,
         num_envs=min(config.evaluator.eval_episodes, _MAX_ENVS),
-        seed=build.environment_seed(seeds),
+        seed=environment_seed(seeds),
         training=False,
     )
     puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)
@@ -40,7 +38,7 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
         if snapshot is None:
             return None
         published = snapshot.params
-        frames = published.steps * config.environment.action_repeat
+        frames = config.frames_of(published.steps)
         # A replay server restored from a shorter run still says that that one had finished.
         finished = published.finished and published.steps >= config.total_steps
         if frames < due_frames and not finished:

@@ -46,7 +46,7 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
         )
 
     def report_row(row: dict[str, Any]) -> None:
-        frames = row.pop("steps") * config.environment.action_repeat
+        frames = config.frames_of(row.pop("steps"))
         row |= {
             "params_version": row["updates"],
             "batches_ready": prefetcher.ready,

@@ -173,7 +173,7 @@ class _StopSignals:
 
 def is_finished(run_dir: RunDir, config: Config) -> bool:
     """Whether the final parameters have been scored, which is the last thing a run does."""
-    end = config.total_steps * config.environment.action_repeat
+    end = config.frames_of(config.total_steps)
     return any(
         row.get("role") == "evaluator" and row.get("frames", 0) >= end for row in _tail(run_dir)
     )

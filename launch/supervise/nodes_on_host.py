@@ -10,11 +10,12 @@ import portpicker
 
 from launch.config import Config
 from launch.errors import ExitCode
-from launch.layout import RESTART_VARIABLE, NodeName
+from launch.layout import NodeName
 from launch.monitor.follow import MetricsFollower
 from launch.monitor.snapshot import RunView
 from launch.monitor.terminal import View, make_view
 from launch.run_dir import RunDir
+from launch.seeds import RESTART_VARIABLE
 from launch.supervise.supervisor import NodeSpec, Outcome, StopStep, Supervisor
 
 # Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.

@@ -20,5 +20,5 @@ def test_no_module_imports_tensorflow_reverb_launchpad_jax_or_another_role() -> 
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     *modules, foreign = result.stdout.splitlines()
-    assert {"environment", "evaluate", "games", "loop", "n_step", "policy"} <= set(modules)
+    assert {"environment", "evaluate", "games", "loop", "n_step", "exploration"} <= set(modules)
     assert foreign == "foreign: []"

@@ -32,6 +32,7 @@ from launch.monitor.snapshot import RunView
 from launch.monitor.terminal import PlainView
 from launch.run_dir import RunDir
 from launch.scores import evaluation_row
+from launch.seeds import environment_seed, seed_for
 from learner.checkpoint import Checkpointer
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.networks import acting_params
@@ -62,7 +63,7 @@ class SerialSystem:
         self._replay = SerialReplay(
             n_step=config.learner.n_step,
             capacity_steps=config.replay.replay_capacity_steps,
-            rng=np.random.default_rng(build.seed_for(config, "sampler")),
+            rng=np.random.default_rng(seed_for(config, "sampler")),
         )
         self._log = _Log(config, run_dir)
         self._acting: ActingParams | None = None
@@ -87,9 +88,7 @@ class SerialSystem:
         """Trains to the end; returns the final state."""
         if self._acting is None:
             self._publish(self._state, self._steps.total, False)
-        elif (
-            self._acting.frames >= self._config.total_steps * self._config.environment.action_repeat
-        ):
+        elif self._acting.frames >= self._config.frames_of(self._config.total_steps):
             return self._state  # the run was over when it was stored
         edges = Edges(
             next_batch=self._next_batch,
@@ -143,11 +142,11 @@ class SerialSystem:
             actor.restore(parts[f"actor-{index}"], stacks)
 
     def _make_games(self, index: int) -> RecordedBatch:
-        seeds = build.seed_for(self._config, "actor", index)
+        seeds = seed_for(self._config, "actor", index)
         return build.make_recorded_environment(
             self._config,
             num_envs=self._config.actor.envs_per_actor,
-            seed=build.environment_seed(seeds),
+            seed=environment_seed(seeds),
             training=True,
         )
 
@@ -161,7 +160,7 @@ class SerialSystem:
             report=lambda row: self._log({"role": f"actor/{index}", **row}),
             should_stop=lambda: self.stop_requested,
         )
-        seeds = build.seed_for(config, "actor", index)
+        seeds = seed_for(config, "actor", index)
         return build.make_actor(config, index, self._environments[index], edges, seeds)
 
     def _get_params(self) -> ActingParams:
@@ -186,7 +185,7 @@ class SerialSystem:
         return self._replay.samples + self._config.sampled_items <= allowed
 
     def _publish(self, state: LearnerState, steps: int, finished: bool) -> None:
-        frames = steps * self._config.environment.action_repeat
+        frames = self._config.frames_of(steps)
         # A copy: the next update takes over the buffers.
         params = jax.tree.map(np.array, acting_params(state.params))
         self._acting = ActingParams(params, int(state.updates), frames, age_seconds=0.0)
@@ -195,7 +194,7 @@ class SerialSystem:
             self._log({"role": "evaluator", **row})
 
     def _report(self, row: dict[str, Any]) -> None:
-        frames = row.pop("steps") * self._config.environment.action_repeat
+        frames = self._config.frames_of(row.pop("steps"))
         self._log({"role": "learner", "frames": frames, "params_version": row["updates"], **row})
         self._log({"role": "replay", "frames": frames, "size": self._replay.size})
 
@@ -220,14 +219,14 @@ class _Evaluation:
     """The evaluator's schedule, without a process of its own."""
 
     def __init__(self, config: Config, greedy: Any):
-        seeds = build.seed_for(config, "evaluator")
+        seeds = seed_for(config, "evaluator")
         self._config = config
         self._greedy = greedy
         self._rng = np.random.default_rng(seeds)
         self._environment = build.make_recorded_environment(
             config,
             num_envs=config.evaluator.eval_episodes,
-            seed=build.environment_seed(seeds),
+            seed=environment_seed(seeds),
             training=False,
         )
         self._due_frames = config.evaluator.eval_period_frames
