@@ -37,6 +37,7 @@ from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.stages import make_draw
 from launch.run_dir import describe
+from learner import acting
 from reverb_server import counts
 from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.writer import ExperienceWriter
@@ -92,7 +93,7 @@ def _wait_for_traffic(address: str, *, sample: bool) -> None:
 
 
 def _publish(config: Config, address: str, stop: Event) -> None:
-    values = np.zeros(build.num_acting_values(build.network_of(config)), np.float32)
+    values = np.zeros(acting.num_acting_values(build.network_of(config)), np.float32)
     publisher = ParamsPublisher(reverb.Client(address))
     version = 0
     while not stop.wait(PUBLISH_SECONDS):

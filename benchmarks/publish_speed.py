@@ -15,6 +15,7 @@ from launch import build
 from launch.config import Config
 from launch.profile.replay_process import replay_process
 from launch.profile.resident_batches import resident_batches
+from learner import acting
 from reverb_server.params import ParamsPublisher, ParamsPuller
 
 _START_SECONDS = 120.0
@@ -25,7 +26,7 @@ def publish_fraction(config: Config, *, actors: int, updates: int = 300) -> floa
     with replay_process(config) as server:
         publisher = ParamsPublisher(reverb.Client(server.address))
         state, update = build.make_learner(config)
-        flatten = jax.jit(build.flatten_acting)
+        flatten = jax.jit(acting.flatten_acting)
         batches = resident_batches(config)
 
         def publish(version: int) -> None:

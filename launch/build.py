@@ -1,12 +1,10 @@
 """Takes a config apart into the components of each role."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from actors.environment import AtariBatch
 from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
@@ -15,7 +13,7 @@ from actors.resume import RecordedBatch
 from launch.config import Config
 from launch.seeds import seed_for
 from learner.losses import ALGORITHMS, BEHAVIOR_LOSSES
-from learner.networks import ARCHITECTURES, Network, acting_params, make_network
+from learner.networks import ARCHITECTURES, Network, make_network
 from learner.optimizers import falling_rate, make_optimizer, optax_step
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
@@ -127,30 +125,3 @@ def make_actor(
         gamma=config.learner.gamma,
         rng=np.random.default_rng(seeds),
     )
-
-
-def acting_shape(network: Network) -> Any:
-    """Shapes of the acting parameters, without computing them."""
-    return acting_params(jax.eval_shape(network.init, jax.random.PRNGKey(0)))
-
-
-def num_acting_values(network: Network) -> int:
-    """Length of the flat vector that is broadcast."""
-    return sum(leaf.size for leaf in jax.tree.leaves(acting_shape(network)))
-
-
-def flatten_acting(params: Any) -> jax.Array:
-    """The flat vector that is broadcast."""
-    return ravel_pytree(acting_params(params))[0]
-
-
-def make_unflatten(network: Network) -> Callable[[np.ndarray], Any]:
-    """Turns a broadcast vector back into acting parameters."""
-    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), acting_shape(network))
-    return ravel_pytree(zeros)[1]
-
-
-def make_greedy(network: Network) -> Callable[[Any, np.ndarray], np.ndarray]:
-    """Greedy actions for a batch of stacks, jitted once."""
-    greedy = jax.jit(lambda params, stacks: network.advantage(params, stacks).argmax(axis=1))
-    return lambda params, stacks: np.asarray(greedy(params, stacks), np.int32)

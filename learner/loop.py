@@ -34,13 +34,21 @@ class ReplayCounts(NamedTuple):
     size: int
 
 
+class Progress(NamedTuple):
+    """How far training is when parameters are published."""
+
+    updates: int  # the loop's own count: reading the state's would wait for the device
+    steps: int  # global agent steps
+    finished: bool
+
+
 @dataclasses.dataclass(frozen=True)
 class Edges:
     """Everything the loop reaches outside itself."""
 
     next_batch: Callable[[float], Batch | None]
     read_counts: Callable[[], ReplayCounts | None]  # None while the server does not answer
-    publish: Callable[[LearnerState, int, bool], None]  # state, global steps, finished
+    publish: Callable[[LearnerState, Progress], None]
     report: Callable[[dict[str, Any]], None]
     save: Callable[[LearnerState, StepCounter], int]  # returns the bytes written
     update_priorities: Callable[[np.ndarray, jax.Array], None] | None
@@ -150,7 +158,7 @@ class _Loop:
     def _publish(self, state: LearnerState) -> None:
         self._read_counts()
         self.finished = self._steps.total >= self._periods.total_steps
-        self._edges.publish(state, self._steps.total, self.finished)
+        self._edges.publish(state, Progress(self._updates, self._steps.total, self.finished))
 
     def _read_counts(self) -> None:
         counts = self._edges.read_counts()

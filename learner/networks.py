@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import haiku as hk
@@ -24,7 +24,6 @@ from learner.losses import Heads
 
 OBSERVATION_SHAPE = (4, 84, 84)
 _MIN_VARIANCE = 1e-4  # of a stack of pixels in [0, 1]: an empty screen stays empty
-_ACTING_MODULES = ("torso", "advantage")
 
 
 class Conv(NamedTuple):
@@ -105,11 +104,6 @@ def make_network(
         return heads_fn.init(key, jnp.zeros((1, *OBSERVATION_SHAPE), jnp.uint8))
 
     return Network(init=init, apply=heads_fn.apply, advantage=advantage_fn.apply)
-
-
-def acting_params(params: hk.Params) -> dict[str, Any]:
-    """The parameters an actor needs: argmax A = argmax Q, so neither V nor mu."""
-    return {name: leaf for name, leaf in params.items() if name.split("/")[0] in _ACTING_MODULES}
 
 
 def _torso(architecture: Architecture, stack: jax.Array, *, normalize: bool) -> jax.Array:

@@ -15,7 +15,7 @@ from launch.commands.newest_params import NewestParams, load_newest, playing_eps
 from launch.config import Config
 from launch.errors import ExitCode
 from launch.run_dir import RunDir
-from learner.networks import acting_params
+from learner import acting
 
 _MAX_ENVS = 8
 _CONFIDENCE = 0.95
@@ -91,8 +91,8 @@ def mean_interval(returns: np.ndarray, *, seed: int) -> Interval:
 def _play(
     config: Config, newest: NewestParams, *, episodes: int, epsilon: float, seed: int
 ) -> EpisodeScores:
-    greedy = build.make_greedy(build.network_of(config))
-    params = acting_params(newest.params)
+    greedy = acting.make_greedy(build.network_of(config))
+    params = acting.acting_params(newest.params)
     environment = build.make_environment(
         config, num_envs=min(episodes, _MAX_ENVS), seed=seed, training=False
     )

@@ -11,6 +11,7 @@ from actors.n_step import Increment
 from launch import build
 from launch.config import Config
 from launch.seeds import environment_seed, node_seed
+from learner import acting
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
 from reverb_server.writer import ExperienceWriter
@@ -42,7 +43,7 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
     ) as writer:
         edges = ActorEdges(
             get_params=get_params,
-            greedy_actions=build.make_greedy(network),
+            greedy_actions=acting.make_greedy(network),
             write=make_write(writer),
             waited_seconds=lambda: writer.waited_seconds,
             report=report,
@@ -70,7 +71,7 @@ def make_get_params(
     puller: ParamsPuller, network: Any, frames_of: Callable[[int], int]
 ) -> Callable[[], ActingParams]:
     """Newest parameters, unflattened once per version."""
-    unflatten = build.make_unflatten(network)
+    unflatten = acting.make_unflatten(network)
     held: dict[str, Any] = {"version": None, "params": None}
 
     def get_params() -> ActingParams:

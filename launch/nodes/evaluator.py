@@ -11,6 +11,7 @@ from launch import build
 from launch.config import Config
 from launch.scores import evaluation_row
 from launch.seeds import environment_seed, node_seed
+from learner import acting
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
 
@@ -23,7 +24,7 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     seeds = node_seed(config, "evaluator")
     rng = np.random.default_rng(seeds)
     network = build.network_of(config)
-    unflatten, greedy = build.make_unflatten(network), build.make_greedy(network)
+    unflatten, greedy = acting.make_unflatten(network), acting.make_greedy(network)
     environment = build.make_environment(
         config,
         num_envs=min(config.evaluator.eval_episodes, _MAX_ENVS),

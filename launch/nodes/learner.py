@@ -14,9 +14,10 @@ from launch.config import Config
 from launch.learner_state import periods_of, restore, save
 from launch.nodes.replay import prioritization_of
 from launch.run_dir import RunDir
+from learner import acting
 from learner.checkpoint import Checkpointer
 from learner.cpu.allocator import keep_freed_memory
-from learner.loop import Batch, Edges, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
 from learner.update import LearnerState
@@ -36,13 +37,16 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     publisher = ParamsPublisher(client)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
     priorities = sampler.PriorityUpdater(client) if config.replay.prioritized else None
-    flatten = jax.jit(build.flatten_acting)
+    flatten = jax.jit(acting.flatten_acting)
 
-    def publish(state: LearnerState, steps: int, finished: bool) -> None:
+    def publish(state: LearnerState, progress: Progress) -> None:
         # A copy on the device, before the next update takes over the buffers.
         flat = flatten(state.params)
         publisher.publish(
-            lambda: np.asarray(flat), version=int(state.updates), steps=steps, finished=finished
+            lambda: np.asarray(flat),
+            version=progress.updates,
+            steps=progress.steps,
+            finished=progress.finished,
         )
 
     def report_row(row: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import reverb
 from launch import build, config_checks
 from launch.config import Config
 from launch.run_dir import RunDir
+from learner import acting
 from reverb_server import server, tables, telemetry
 from reverb_server.rate_limit import RateLimit
 
@@ -22,7 +23,7 @@ def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:
         n_step=config.learner.n_step,
         capacity_steps=replay.replay_capacity_steps,
         rate_limit=rate_limit,
-        num_params=build.num_acting_values(build.network_of(config)),
+        num_params=acting.num_acting_values(build.network_of(config)),
         prioritization=prioritization_of(config),
     )
 

@@ -21,6 +21,7 @@ from launch.profile.replay_process import replay_process
 from launch.profile.stages import make_inference
 from launch.profile.timing import Cost, compare
 from launch.supervise.nodes_on_host import node_environment
+from learner import acting
 from reverb_server.writer import ExperienceWriter
 
 _SECONDS = 300.0
@@ -98,11 +99,11 @@ def compare_actor(config: Config, *, rounds: int, calls: int = 25) -> ActorSpeed
 
 def _make_actor(config: Config, writer: ExperienceWriter) -> Actor:
     network = build.network_of(config)
-    params = build.make_unflatten(network)(np.zeros(build.num_acting_values(network), np.float32))
+    params = acting.make_unflatten(network)(np.zeros(acting.num_acting_values(network), np.float32))
 
     edges = ActorEdges(
         get_params=lambda: ActingParams(params, 1, 0, 0.0),
-        greedy_actions=build.make_greedy(network),
+        greedy_actions=acting.make_greedy(network),
         write=make_write(writer),
         waited_seconds=lambda: writer.waited_seconds,
         report=lambda row: None,

@@ -22,6 +22,7 @@ from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.resident_batches import resident_batches
 from launch.profile.timing import Cost, compare, cost_of
+from learner import acting
 from reverb_server import tables
 from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.writer import ExperienceWriter
@@ -113,10 +114,10 @@ def inference_stage(config: Config) -> Stage:
 def make_inference(config: Config) -> tuple[Callable[[], object], Callable[[], object]]:
     """The actor's call for one step of all its games, and the bare forward pass."""
     network = build.network_of(config)
-    params = build.make_unflatten(network)(np.zeros(build.num_acting_values(network), np.float32))
+    params = acting.make_unflatten(network)(np.zeros(acting.num_acting_values(network), np.float32))
     shape = (config.actor.envs_per_actor, 4, 84, 84)
     stacks = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
-    choose = build.make_greedy(network)
+    choose = acting.make_greedy(network)
     forward = jax.jit(network.advantage)
     on_device = jax.device_put((params, stacks))
     return (
@@ -212,7 +213,7 @@ def update_stage(config: Config) -> tuple[Stage, Cost]:
 def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:
     """What publishing takes from the learner, and how soon an actor has the values."""
     state, _ = build.make_learner(config)
-    flatten = jax.jit(build.flatten_acting)
+    flatten = jax.jit(acting.flatten_acting)
     values = np.asarray(flatten(state.params))
     client = reverb.Client(server.address)
     with contextlib.closing(ParamsPublisher(client)) as publisher:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from learner.loop import Batch, Edges, Periods, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, Periods, Progress, ReplayCounts, run_learner
 from learner.step_counter import StepCounter
 from learner.update import LearnerState, UpdateResult
 
@@ -44,7 +44,7 @@ class World:
 
     def update(self, state: LearnerState, batch: Any, weights: Any) -> Any:
         self.now += 1.0
-        updates = int(state.updates) + 1
+        updates = int(state.updates) + self.updates_per_call
         self.tape.append(("update", updates))
         scalars = {"loss": jnp.float32(updates / 2)}
         return state._replace(updates=jnp.int32(updates)), UpdateResult(jnp.ones(2), scalars)
@@ -55,6 +55,10 @@ class World:
         self.tape.append(("save", (int(state.updates), steps.total)))
         return 1000
 
+    def publish(self, state: LearnerState, progress: Progress) -> None:
+        assert progress.updates == int(state.updates)
+        self.tape.append(("publish", progress))
+
     def counts(self) -> ReplayCounts | None:
         if self.counts_script is not None:
             inserts = next(self.counts_script)
@@ -63,12 +67,11 @@ class World:
         return None if inserts is None else ReplayCounts(inserts, samples=8 * inserts, size=inserts)
 
     def run(self, periods: Periods, steps: StepCounter, updates: int = 0) -> LearnerState:
+        self.updates_per_call = periods.updates_per_batch
         edges = Edges(
             next_batch=self.next_batch,
             read_counts=self.counts,
-            publish=lambda state, steps, finished: self.tape.append(
-                ("publish", (int(state.updates), steps, finished))
-            ),
+            publish=self.publish,
             report=lambda row: self.tape.append(("report", row)),
             save=self.save,
             update_priorities=(
@@ -137,8 +140,8 @@ def test_k_counts_from_the_first_update_of_all_not_of_this_start() -> None:
 def test_k_may_fall_within_the_updates_of_one_call() -> None:
     world = World(stop_at_seconds=4)
     world.run(periods(updates_per_batch=3), StepCounter())
-    # Calls end at 3, 6, 9 and 12 updates; the state of this world counts calls.
-    assert [calls for calls, _, _ in world.all("publish")] == [0, 2, 4, 4]
+    # Calls end at 3, 6, 9 and 12 updates.
+    assert [updates for updates, _, _ in world.all("publish")] == [0, 6, 12, 12]
 
 
 def test_while_it_starves_it_publishes_each_time_it_has_waited() -> None:

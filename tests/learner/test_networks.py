@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from learner.acting import acting_params
 from learner.losses import ALGORITHMS
-from learner.networks import ARCHITECTURES, Network, acting_params, make_network
+from learner.networks import ARCHITECTURES, Network, make_network
 
 NUM_ACTIONS = 5
 NAMES = sorted(ALGORITHMS)

@@ -33,9 +33,9 @@ from launch.monitor.terminal import PlainView
 from launch.run_dir import RunDir
 from launch.scores import evaluation_row
 from launch.seeds import environment_seed, seed_for
+from learner import acting
 from learner.checkpoint import Checkpointer
-from learner.loop import Batch, Edges, ReplayCounts, run_learner
-from learner.networks import acting_params
+from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.step_counter import StepCounter
 from learner.update import LearnerState
 from report.metrics_file import MetricsFile
@@ -68,8 +68,8 @@ class SerialSystem:
         self._log = _Log(config, run_dir)
         self._acting: ActingParams | None = None
         network = build.network_of(config)
-        self._greedy = build.make_greedy(network)
-        self._unflatten = build.make_unflatten(network)
+        self._greedy = acting.make_greedy(network)
+        self._unflatten = acting.make_unflatten(network)
         self._environments = [self._make_games(index) for index in range(config.actor.actors)]
         self._actors = [self._make_actor(index) for index in range(config.actor.actors)]
         self._evaluation = _Evaluation(config, self._greedy)
@@ -87,7 +87,8 @@ class SerialSystem:
     def run(self) -> LearnerState:
         """Trains to the end; returns the final state."""
         if self._acting is None:
-            self._publish(self._state, self._steps.total, False)
+            updates = int(self._state.updates)
+            self._publish(self._state, Progress(updates, self._steps.total, finished=False))
         elif self._acting.frames >= self._config.frames_of(self._config.total_steps):
             return self._state  # the run was over when it was stored
         edges = Edges(
@@ -184,12 +185,12 @@ class SerialSystem:
         allowed = learned_from * self._config.replay.samples_per_insert
         return self._replay.samples + self._config.sampled_items <= allowed
 
-    def _publish(self, state: LearnerState, steps: int, finished: bool) -> None:
-        frames = self._config.frames_of(steps)
+    def _publish(self, state: LearnerState, progress: Progress) -> None:
+        frames = self._config.frames_of(progress.steps)
         # A copy: the next update takes over the buffers.
-        params = jax.tree.map(np.array, acting_params(state.params))
-        self._acting = ActingParams(params, int(state.updates), frames, age_seconds=0.0)
-        row = self._evaluation.if_due(params, frames, finished=finished)
+        params = jax.tree.map(np.array, acting.acting_params(state.params))
+        self._acting = ActingParams(params, progress.updates, frames, age_seconds=0.0)
+        row = self._evaluation.if_due(params, frames, finished=progress.finished)
         if row is not None:
             self._log({"role": "evaluator", **row})
 
