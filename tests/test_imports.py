@@ -32,7 +32,7 @@ ROOMS = (
     # A run and its config, on disk and in words.
     (
         *("bounds", "config", "config_checks", "errors", "host_name", "invocation", "layout"),
-        *("learner_state", "run_dir", "scores"),
+        *("learner_state", "run_dir", "scores", "seeds"),
     ),
     ("build",),
     ("monitor",),

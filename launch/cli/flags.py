@@ -1,4 +1,7 @@
-"""The flags of every command, as dataclasses: names, types, defaults and help texts."""
+"""The flags of every command, as dataclasses: names, types, defaults and help texts.
+
+Fields are what the command's function takes.
+"""
 
 import dataclasses
 import pathlib
@@ -7,14 +10,14 @@ from typing import Annotated
 import tyro
 
 from launch.config import Config, PresetName
-from launch.engines.local import TrainRequest
-from launch.engines.record import HostsOptions
-from launch.engines.slurm.options import SlurmOptions
+from launch.engines.options import HostsOptions, SlurmOptions, TrainRequest
 from launch.profile.request import ProfileRequest
 from launch.suite.plan import SuiteRequest
 from tabular.setting import Setting
 
 DEFAULT_PRESET: PresetName = "cpu"
+
+_Run = Annotated[pathlib.Path, tyro.conf.Positional]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +55,9 @@ class ProfileFlags:
 class StatusFlags:
     """Shows the nodes of a run, its rates and its last evaluation."""
 
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    run: _Run
     """The run directory."""
-    json: bool = False
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print one JSON object."""
 
 
@@ -62,9 +65,9 @@ class StatusFlags:
 class StopFlags:
     """Drains, checkpoints and stops a run."""
 
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    run: _Run
     """The run directory."""
-    timeout: float = 300.0
+    timeout_seconds: Annotated[float, tyro.conf.arg(name="timeout")] = 300.0
     """Seconds to wait for it."""
 
 
@@ -72,10 +75,10 @@ class StopFlags:
 class ScaleFlags:
     """Adds or drops actor hosts of a run on Slurm while it trains."""
 
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    run: _Run
     """The run directory."""
     actor_hosts: int
-    """How many there are to be; hosts that failed are replaced."""
+    """How many actor hosts the run is to have; those that failed are replaced."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +120,7 @@ class CompareFlags:
 class EvalFlags:
     """Scores the newest checkpoint of a run over whole episodes."""
 
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    run: _Run
     """The run directory."""
     episodes: int = 100
     """Episodes to play."""
@@ -125,7 +128,7 @@ class EvalFlags:
     """Exploration rate; by default that of the run's own evaluations."""
     seed: int = 0
     """Seed of the games."""
-    json: bool = False
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print one JSON object."""
 
 
@@ -133,7 +136,7 @@ class EvalFlags:
 class WatchFlags:
     """Plays the newest checkpoint of a run, to a video or a window."""
 
-    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    run: _Run
     """The run directory."""
     out: pathlib.Path | None = None
     """Video to write, .mp4 or .gif; by default a window opens."""

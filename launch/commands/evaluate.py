@@ -1,6 +1,7 @@
 """`vantage eval RUN`: scores the newest checkpoint over whole episodes, with an interval."""
 
 import json
+import pathlib
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +32,10 @@ class Interval(NamedTuple):
 
 
 def evaluate(
-    run_dir: RunDir, *, episodes: int, epsilon: float | None, seed: int, as_json: bool
+    run: pathlib.Path, episodes: int, epsilon: float | None, seed: int, as_json: bool
 ) -> ExitCode:
-    """Plays so many episodes and prints their scores."""
+    """Plays whole episodes and prints their scores."""
+    run_dir = RunDir(run)
     config = run_dir.load_config()
     check_at_least_one(episodes=episodes)
     epsilon = playing_epsilon(config, epsilon, seed=seed)
@@ -50,7 +52,7 @@ def evaluate(
         print(
             json.dumps(
                 {
-                    "run": str(run_dir.root),
+                    "run": str(run),
                     "game": game,
                     "frames": newest.frames,
                     "updates": newest.updates,
@@ -63,7 +65,7 @@ def evaluate(
             )
         )
         return ExitCode.DONE
-    print(f"{run_dir.root}: {config.learner.algorithm} on {game}, {newest.frames:,} frames")
+    print(f"{run}: {config.learner.algorithm} on {game}, {newest.frames:,} frames")
     print(f"{episodes} episodes at epsilon {epsilon:g}, 95 % bootstrap interval of the mean:")
     print(f"  return            {_text(raw, 1)}")
     print(f"  human-normalized  {_text(normalized, 3)}")

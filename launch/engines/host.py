@@ -6,55 +6,30 @@ where it listens; an actor host waits for that. Exit codes: 0 the run is over, 7
 the run.
 """
 
-import dataclasses
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Literal
 
 from launch import config_checks
 from launch.config import Config
+from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
 from launch.engines.record import EngineRecord, load_engine
-from launch.engines.slurm.commands import node_address
+from launch.engines.slurm.cluster import node_address
 from launch.errors import ExitCode, InputError
 from launch.host_name import this_host
 from launch.layout import NodeName, node_names
 from launch.run_dir import RunDir
-from launch.supervise.nodes_on_host import (
-    StopSignals,
-    node_environment,
-    note,
-    replay_port,
-    supervise_nodes,
-)
+from launch.supervise.nodes_on_host import node_environment, replay_port, supervise_nodes
+from launch.supervise.note import note
 from launch.supervise.status_file import write_host_status
+from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome, die_with_parent
 
-GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
-LEARNER_GROUPS: tuple[GroupName, ...] = ("replay", "learner", "evaluator", "monitor")
-ACTOR_GROUPS: tuple[GroupName, ...] = ("actor",)
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
 _TICK_SECONDS = 0.2
-
-
-@dataclasses.dataclass(frozen=True)
-class HostRequest:
-    """Runs one host's share of a run: the learner's groups, or a few actors."""
-
-    run_dir: pathlib.Path
-    """The run directory, on a file system all hosts share."""
-    groups: tuple[GroupName, ...]
-    """`replay learner evaluator monitor` for the learner's host, `actor` for an actor host."""
-    index: int = 0
-    """Which of the actor hosts this is, from 0."""
-    address: str | None = None
-    """Name or address under which other hosts reach this one; None: what Slurm or the host says."""
-    run_id: str | None = None
-    """Refuse a run directory that is not this run's."""
 
 
 def run_host(request: HostRequest) -> ExitCode:

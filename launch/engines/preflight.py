@@ -13,6 +13,7 @@ import time
 
 from launch.errors import ExitCode
 from launch.run_dir import RunDir
+from launch.supervise.status_file import SILENT_SECONDS
 
 _IMPORTS = ("launchpad", "reverb", "jax", "haiku", "ale_py")
 _REPLAY_SECONDS = 600.0  # for a learner's host that is up to restore its replay and answer
@@ -77,8 +78,6 @@ def wait_for_replay(run_dir: RunDir) -> None:
 class _LearnerHost:
     """For how long the supervisor of the learner's host has been seen to write its status."""
 
-    _SILENT_SECONDS = 60.0
-
     def __init__(self, run_dir: RunDir):
         self._file = run_dir.status_file
         self._written = self._read()
@@ -91,7 +90,7 @@ class _LearnerHost:
         if written != self._written:
             self._written, self._changed_at = written, now
             self._up_since = now if self._up_since is None else self._up_since
-        elif now - self._changed_at > self._SILENT_SECONDS:
+        elif now - self._changed_at > SILENT_SECONDS:
             self._up_since = None
         return 0.0 if self._up_since is None else now - self._up_since
 

@@ -6,29 +6,10 @@ A run without that file is a local one.
 import dataclasses
 import json
 import secrets
-from typing import Literal
 
-from launch.bounds import check_at_least_one
-from launch.engines.slurm.options import SlurmOptions
+from launch.engines.options import EngineName, HostsOptions, SlurmOptions
 from launch.errors import InputError
 from launch.run_dir import RunDir, write_atomically
-
-EngineName = Literal["local", "slurm", "hosts"]
-
-
-@dataclasses.dataclass(frozen=True)
-class HostsOptions:
-    """Only with --engine slurm or hosts: the actors' hosts, beside the learner's."""
-
-    actor_hosts: int = 1
-    """Hosts that play."""
-    actors_per_host: int = 2
-    """Actor processes on each of them (a core each)."""
-
-    @property
-    def num_actors(self) -> int:
-        """Actors of the whole run."""
-        return self.actor_hosts * self.actors_per_host
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +46,3 @@ def load_engine(run_dir: RunDir) -> EngineRecord | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{run_dir.engine_file} cannot be read: {error}") from None
-
-
-def check_hosts(hosts: HostsOptions) -> None:
-    """Raises InputError for numbers no run can have."""
-    check_at_least_one(**dataclasses.asdict(hosts))

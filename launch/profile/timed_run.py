@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
-from launch.commands.status import read_status
 from launch.config import Config
-from launch.engines.local import TrainRequest, train
+from launch.engines.local import train_locally
+from launch.engines.options import TrainRequest
 from launch.profile.config_file import read_config, write_config
 from launch.profile.timing import core_seconds
 from launch.run_dir import RunDir
+from launch.supervise.status_file import read_status
 from report.metrics_file import read_rows
 
 _WARM_UP_SECONDS = 600.0
@@ -228,7 +229,7 @@ def _rows(run_dir: RunDir) -> list[dict[str, Any]]:
 def main(argv: list[str]) -> None:
     """The run itself."""
     _, stored, root = argv
-    sys.exit(train(read_config(stored), TrainRequest(run_dir=pathlib.Path(root))))
+    sys.exit(train_locally(read_config(stored), TrainRequest(run_dir=pathlib.Path(root))))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from launch import config as config_lib
 from launch import config_checks
 from launch.bounds import check_at_least_one
 from launch.config import Algorithm, Config, PresetName
-from launch.engines.local import FREE_TO_CHANGE_ON_RESUME
+from launch.engines.claim import FREE_TO_CHANGE_ON_RESUME
 from launch.errors import InputError
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir

@@ -14,10 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from launch.commands.status import read_status
 from launch.config import Config
+from launch.engines.options import SlurmOptions
 from launch.engines.record import new_run_id
-from launch.engines.slurm.options import SlurmOptions
 from launch.engines.slurm.submit import check_options
 from launch.errors import ExitCode, InputError
 from launch.monitor.follow import MetricsFollower
@@ -26,6 +25,8 @@ from launch.run_dir import RunDir, write_atomically
 from launch.suite.plan import PlannedRun, SuiteRequest, plan_suite, train_command
 from launch.suite.slurm import check_suite, queue_suite, queued_tasks
 from launch.suite.view import Cell, SuiteState, SuiteView
+from launch.supervise.status_file import read_status
+from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import die_with_parent
 from report.metrics_file import Row, read_rows
 
@@ -48,13 +49,11 @@ def suite(
     view = SuiteView()
     runs = [_Run(run, request.out / "logs" / f"{run.name}.log") for run in planned]
     _say_what_is_there(runs, request.out, view.say)
-    stop = _StopSignals(runs)
-    stop.install()
     try:
-        _run_all(runs, request.parallel or 1, view, stop)
+        stop = _run_all(runs, request.parallel or 1, view)
     finally:
         view.close()
-    return _conclude(runs, stopped=stop.count > 0, out=request.out)
+    return _conclude(runs, stop, out=request.out)
 
 
 def _suite_on_slurm(
@@ -129,9 +128,10 @@ class _Run:
         self._conclude(code)
         return True
 
-    def signal(self, number: int) -> None:
+    def interrupt(self) -> None:
+        """Once asks it to stop in order, twice kills it."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(number)
+            self._process.send_signal(signal.SIGINT)
 
     @property
     def seconds(self) -> float:
@@ -153,24 +153,6 @@ class _Run:
                 self.frames = int(row["frames"])
 
 
-class _StopSignals:
-    """Ctrl-C or SIGTERM: passed on to the runs under way, and no other run is started."""
-
-    def __init__(self, runs: Sequence[_Run]):
-        self._runs = runs
-        self.count = 0
-
-    def install(self) -> None:
-        signal.signal(signal.SIGINT, self._handle)
-        signal.signal(signal.SIGTERM, self._handle)
-
-    def _handle(self, number: int, frame: object) -> None:
-        del number, frame
-        self.count += 1
-        for run in self._runs:
-            run.signal(signal.SIGINT)
-
-
 def is_finished(run_dir: RunDir, config: Config) -> bool:
     """Whether the final parameters have been scored, which is the last thing a run does."""
     end = config.frames_of(config.total_steps)
@@ -179,28 +161,40 @@ def is_finished(run_dir: RunDir, config: Config) -> bool:
     )
 
 
-def _run_all(runs: Sequence[_Run], parallel: int, view: SuiteView, stop: _StopSignals) -> None:
+def _run_all(runs: Sequence[_Run], parallel: int, view: SuiteView) -> StopSignals:
+    """Returns when no run is left to start or to wait for; the signals tell why."""
+    stop = StopSignals(
+        stopping="stopping the runs under way (Ctrl-C again to kill them)",
+        killing="killing the runs under way",
+    )
+    stop.install(kill=lambda: _interrupt(runs))
+    passed_on = False
     started_at = time.monotonic()
-    said_stopping = False
     while True:
         active = [run for run in runs if run.state == "running"]
         waiting = [run for run in runs if run.state == "waiting"]
-        if stop.count and not said_stopping:
-            view.say("stopping the runs under way (Ctrl-C again to kill them)")
-            said_stopping = True
-        if not stop.count:
+        if stop.requested:
+            if not active:
+                return stop
+            if not passed_on:
+                _interrupt(active)
+            passed_on = True
+        else:
             for run in waiting[: parallel - len(active)]:
                 run.start()
                 view.say(f"started {run.planned.title}; log {run.log_file}")
-        elif not active:
-            return
         for run in active:
             if run.poll():
                 view.say(f"{run.planned.title}: {run.state} after {format_duration(run.seconds)}")
         view.update(_state(runs, time.monotonic() - started_at))
         if not waiting and all(run.state != "running" for run in runs):
-            return
+            return stop
         time.sleep(_POLL_SECONDS)
+
+
+def _interrupt(runs: Sequence[_Run]) -> None:
+    for run in runs:
+        run.interrupt()
 
 
 def _state(runs: Sequence[_Run], elapsed_seconds: float) -> SuiteState:
@@ -226,7 +220,7 @@ def _say_what_is_there(runs: Sequence[_Run], out: pathlib.Path, say: Callable[[s
     )
 
 
-def _conclude(runs: Sequence[_Run], *, stopped: bool, out: pathlib.Path) -> ExitCode:
+def _conclude(runs: Sequence[_Run], stop: StopSignals, *, out: pathlib.Path) -> ExitCode:
     by_state = {
         state: [run for run in runs if run.state == state]
         for state in ("done", "failed", "unfinished", "elsewhere", "waiting")
@@ -243,7 +237,7 @@ def _conclude(runs: Sequence[_Run], *, stopped: bool, out: pathlib.Path) -> Exit
     print(f"see them with: vantage report {out} --out report")
     if by_state["failed"]:
         return ExitCode.FAILED
-    return ExitCode.INTERRUPTED if stopped else ExitCode.DONE
+    return stop.exit_code if stop.requested else ExitCode.DONE
 
 
 class _Known(NamedTuple):

@@ -3,8 +3,8 @@
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from launch.engines.slurm import commands
-from launch.engines.slurm.options import SlurmOptions
+from launch.engines.options import SlurmOptions
+from launch.engines.slurm import cluster
 from launch.engines.slurm.scripts import array_range
 from launch.engines.slurm.submit import check_partitions
 from launch.errors import ExitCode
@@ -18,7 +18,7 @@ _SCRIPT = "suite.sh"
 def check_suite(slurm: SlurmOptions, planned: Sequence[PlannedRun], out: pathlib.Path) -> None:
     """Has the cluster judge the script before anything is written."""
     check_partitions(slurm)
-    commands.test_submission(suite_script(slurm, "vantage-suite", dict(enumerate(planned)), out))
+    cluster.test_submission(suite_script(slurm, "vantage-suite", dict(enumerate(planned)), out))
 
 
 def job_name(suite_id: str) -> str:
@@ -26,16 +26,16 @@ def job_name(suite_id: str) -> str:
     return f"vantage-suite-{suite_id}"
 
 
-def queued_tasks(suite_id: str) -> dict[int | None, commands.Job]:
+def queued_tasks(suite_id: str) -> dict[int | None, cluster.Job]:
     """The suite's jobs that wait, run or end, by the numbers of their runs."""
-    return {job.task: job for job in commands.queue([job_name(suite_id)])}
+    return {job.task: job for job in cluster.queue([job_name(suite_id)])}
 
 
 def queue_suite(
     slurm: SlurmOptions,
     suite_id: str,
     tasks: Mapping[int, PlannedRun],
-    queued: Mapping[int | None, commands.Job],
+    queued: Mapping[int | None, cluster.Job],
     *,
     out: pathlib.Path,
     parallel: int | None,
@@ -50,7 +50,7 @@ def queue_suite(
         script = out / _SCRIPT
         write_atomically(script, suite_script(slurm, job_name(suite_id), tasks, out))
         at_most = "" if parallel is None else f"%{parallel}"
-        job_id = commands.submit(script, [f"--array={array_range(new)}{at_most}"])
+        job_id = cluster.submit(script, [f"--array={array_range(new)}{at_most}"])
         print(f"job {job_id}: {len(new)} runs; logs in {out / 'logs'}")
     if tasks:
         print("the same command shows what is left, and queues again what failed")

@@ -4,7 +4,7 @@ import pathlib
 import shlex
 from collections.abc import Mapping
 
-from launch.engines.slurm.options import SlurmOptions
+from launch.engines.options import SlurmOptions
 from launch.engines.slurm.scripts import (
     ACTOR_MIB,
     TASK,

@@ -2,20 +2,20 @@
 
 import os
 import pathlib
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
 import portpicker
 
 from launch.config import Config
-from launch.errors import ExitCode
 from launch.layout import NodeName
 from launch.monitor.follow import MetricsFollower
 from launch.monitor.snapshot import RunView
 from launch.monitor.terminal import View, make_view
 from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
+from launch.supervise.note import note
+from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import NodeSpec, Outcome, StopStep, Supervisor
 
 # Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
@@ -40,36 +40,6 @@ _COLOCATED_STOP_STEPS = (
 )
 # gRPC would ask a proxy for the way to another host; nodes need nothing else from outside.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-
-
-class StopSignals:
-    """Ctrl-C or SIGTERM once: stop in order. Ctrl-C again: kill. SIGUSR1: make room, come back."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._come_back = False
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """How a process ends that stopped for these signals."""
-        return ExitCode.COME_BACK if self._come_back else ExitCode.INTERRUPTED
-
-    def install(self, kill: Callable[[], None]) -> None:
-        """Takes over the signals of this process."""
-
-        def handle(number: int, frame: object) -> None:
-            del frame
-            if not self.requested:
-                self._come_back = number == signal.SIGUSR1
-                note("stopping: draining and writing checkpoints (Ctrl-C again to kill)")
-            elif number == signal.SIGINT:
-                # Only from a terminal: schedulers repeat SIGTERM, and kill in their own time.
-                note("killing the run")
-                kill()
-            self.requested = True
-
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, handle)
 
 
 def supervise_nodes(
@@ -134,11 +104,6 @@ def node_environment(role: str) -> dict[str, str]:
     flags = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
     cpu_only = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "XLA_FLAGS": flags}
     return {**environment, **one_thread, **cpu_only}
-
-
-def note(message: str) -> None:
-    """A line for the user; a live view lets it scroll by above itself."""
-    print(message, flush=True)
 
 
 def _node_spec(run_dir: RunDir, name: NodeName) -> NodeSpec:

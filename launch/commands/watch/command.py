@@ -34,8 +34,7 @@ class Moment(NamedTuple):
 
 
 def watch(
-    run_dir: RunDir,
-    *,
+    run: pathlib.Path,
     out: pathlib.Path | None,
     overlay: bool,
     epsilon: float | None,
@@ -43,6 +42,7 @@ def watch(
     max_seconds: float,
 ) -> ExitCode:
     """Shows one episode, or its first `max_seconds`."""
+    run_dir = RunDir(run)
     config = run_dir.load_config()
     epsilon = playing_epsilon(config, epsilon, seed=seed)
     check_positive(max_seconds=max_seconds)

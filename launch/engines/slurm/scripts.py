@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from launch import config_checks
 from launch.config import Config
+from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, SlurmOptions
 from launch.engines.record import EngineRecord
-from launch.engines.slurm.options import SlurmOptions
+from launch.engines.slurm.jobs import actor_job, learner_job
 from launch.errors import ExitCode
 from launch.invocation import vantage_command
 
@@ -51,16 +52,6 @@ fi
 """
 
 
-def learner_job(record: EngineRecord) -> str:
-    """Name of the learner's job, by which it is found in the queue."""
-    return f"vantage-{record.run_id}-learner"
-
-
-def actor_job(record: EngineRecord) -> str:
-    """Name of the actors' job arrays."""
-    return f"vantage-{record.run_id}-actor"
-
-
 def learner_script(record: EngineRecord, config: Config, run_dir: pathlib.Path) -> str:
     """The job of the learner's host; `run_dir` is absolute."""
     slurm = record.slurm
@@ -69,9 +60,7 @@ def learner_script(record: EngineRecord, config: Config, run_dir: pathlib.Path) 
         *learner_options(slurm, learner_mib(config)),
         f"--output={pattern(run_dir)}/logs/slurm-learner-%j.log",
     ]
-    command = _host_command(
-        record, run_dir, ["--groups", "replay", "learner", "evaluator", "monitor"]
-    )
+    command = _host_command(record, run_dir, ["--groups", *LEARNER_GROUPS])
     afterwards = _CANCEL_WAITING.format(
         stop_file=shlex.quote(str(run_dir / "stop")), actor_job=actor_job(record)
     )
@@ -104,7 +93,7 @@ def actor_script(record: EngineRecord, run_dir: pathlib.Path) -> str:
         *_optional("--partition", slurm.actor_partition),
         f"--output={pattern(run_dir)}/logs/slurm-actor-%A_%a.log",
     ]
-    command = _host_command(record, run_dir, ["--groups", "actor", "--index"])
+    command = _host_command(record, run_dir, ["--groups", *ACTOR_GROUPS, "--index"])
     command = f'{command} "$SLURM_ARRAY_TASK_ID"'
     return batch_script(slurm, options, command, this_job=TASK)
 

@@ -4,10 +4,12 @@ import pathlib
 
 from launch.bounds import check_at_least_one
 from launch.config import Config
+from launch.engines.options import SlurmOptions
 from launch.engines.record import EngineRecord
-from launch.engines.slurm import commands
-from launch.engines.slurm.options import SlurmOptions, time_limit_seconds
-from launch.engines.slurm.scripts import actor_job, actor_script, learner_job, learner_script
+from launch.engines.slurm import cluster
+from launch.engines.slurm.jobs import jobs_of
+from launch.engines.slurm.scripts import actor_script, learner_script
+from launch.engines.slurm.time_limit import time_limit_seconds
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir, write_atomically
 
@@ -31,13 +33,13 @@ def check_cluster(record: EngineRecord, config: Config, root: pathlib.Path) -> N
     """Has the cluster judge the scripts before anything is written."""
     check_partitions(record.slurm)
     for script in (learner_script(record, config, root), actor_script(record, root)):
-        commands.test_submission(script)
+        cluster.test_submission(script)
 
 
 def check_partitions(options: SlurmOptions) -> None:
     """Refuses partitions that this cluster does not have, and machines without a cluster."""
-    commands.require_slurm()
-    known = commands.partitions()
+    cluster.require_slurm()
+    known = cluster.partitions()
     for flag in ("learner_partition", "actor_partition"):
         name = getattr(options, flag)
         # Several may be given, as to sbatch: the first that is free is taken.
@@ -54,20 +56,15 @@ def check_idle(record: EngineRecord) -> None:
         raise InputError(f"the run is still in the queue (jobs {ids}); `vantage stop` it first")
 
 
-def jobs_of(record: EngineRecord) -> list[commands.Job]:
-    """All jobs of the run that wait, run or end."""
-    return commands.queue([learner_job(record), actor_job(record)])
-
-
 def submit_run(record: EngineRecord, config: Config, run_dir: RunDir) -> ExitCode:
     """Queues both jobs; actor hosts wait in the queue until the learner's host has one."""
     write_scripts(record, config, run_dir)
     (run_dir.root / "logs").mkdir(exist_ok=True)
-    learner = commands.submit(run_dir.scripts / _LEARNER)
+    learner = cluster.submit(run_dir.scripts / _LEARNER)
     try:
-        actors = commands.submit(run_dir.scripts / _ACTORS, [f"--dependency=after:{learner}"])
+        actors = cluster.submit(run_dir.scripts / _ACTORS, [f"--dependency=after:{learner}"])
     except InputError:
-        commands.cancel([learner])
+        cluster.cancel([learner])
         raise
     hosts = record.hosts
     print(f"job {learner}: the learner's host")
@@ -79,7 +76,7 @@ def submit_run(record: EngineRecord, config: Config, run_dir: RunDir) -> ExitCod
 
 def submit_actors(run_dir: RunDir, array: str) -> str:
     """Queues more actor hosts; returns the job id."""
-    return commands.submit(run_dir.scripts / _ACTORS, [f"--array={array}"])
+    return cluster.submit(run_dir.scripts / _ACTORS, [f"--array={array}"])
 
 
 def write_scripts(record: EngineRecord, config: Config, run_dir: RunDir) -> None:

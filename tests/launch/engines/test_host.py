@@ -10,14 +10,16 @@ import sys
 import pytest
 
 from launch.cli import main as cli
+from launch.cli.argv import parse_train
 from launch.config import PRESETS
 from launch.engines import preflight
-from launch.engines.record import EngineRecord, HostsOptions, load_engine
-from launch.engines.slurm.options import SlurmOptions
+from launch.engines.options import HostsOptions, SlurmOptions
+from launch.engines.record import EngineRecord, load_engine
 from launch.errors import InputError
 from launch.layout import NodeName
 from launch.run_dir import RunDir
 from launch.supervise import nodes_on_host as host_nodes
+from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import NodeSpec, Outcome
 from tests.launch.cli.test_bad_input import refuse
 
@@ -168,7 +170,7 @@ def test_a_damaged_engine_file_is_refused(run_dir):
 
 def test_resuming_keeps_the_engine_and_its_options(run_dir):
     EngineRecord("slurm", "c0ffee", HostsOptions(5, 3), SlurmOptions(account="lab")).save(run_dir)
-    flags = cli._train_defaults(["--resume", "--run-dir", str(run_dir.root)])
+    flags = parse_train(["--resume", "--run-dir", str(run_dir.root)])
     assert flags.request.engine == "slurm"
     assert (flags.hosts.actor_hosts, flags.slurm.account) == (5, "lab")
 
@@ -206,7 +208,7 @@ while True: time.sleep(0.05)
         run_dir,
         [spec.name],
         status_file=run_dir.status_file,
-        stop=host_nodes.StopSignals(),
+        stop=StopSignals(),
         taken_over=up.exists,
     )
     assert outcome is Outcome.STOPPED

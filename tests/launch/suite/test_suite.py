@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from launch.cli import main as cli
+from launch.cli.argv import parse_train
 from launch.run_dir import RunDir
 from launch.suite import run as suite
 from launch.suite.plan import PlannedRun, train_command
@@ -104,8 +105,8 @@ def test_a_stopped_suite_starts_nothing_more(tmp_path, started, monkeypatch, cap
 def plan(tmp_path, *flags):
     planned: list[PlannedRun] = []
 
-    def remember(request, slurm, extra, parse):
-        planned.extend(suite.plan_suite(request, extra, parse))
+    def remember(request, slurm, extra_args, parse):
+        planned.extend(suite.plan_suite(request, extra_args, parse))
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
@@ -123,7 +124,7 @@ def test_a_run_is_an_ordinary_train_command(tmp_path):
         *("--full-action-set", *TINY, "--game", "pong", "--seed", "1"),
         *("--run-dir", str(tmp_path / "s" / "pong-va-seed1")),
     ]
-    assert first.config == cli._train_config(command[4:-2])
+    assert first.config == parse_train(command[4:-2]).config
     first.run_dir.create(first.config)
     assert train_command(first)[-1] == "--resume"
 

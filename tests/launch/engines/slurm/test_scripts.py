@@ -7,10 +7,11 @@ import subprocess
 
 import pytest
 
-from launch.engines.record import EngineRecord, HostsOptions
-from launch.engines.slurm import commands
-from launch.engines.slurm.options import SlurmOptions, time_limit_seconds
+from launch.engines.options import HostsOptions, SlurmOptions
+from launch.engines.record import EngineRecord
+from launch.engines.slurm import cluster
 from launch.engines.slurm.scripts import actor_script, array_range, learner_script
+from launch.engines.slurm.time_limit import time_limit_seconds
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.suite.plan import PlannedRun
@@ -168,23 +169,23 @@ def test_the_queue_is_read_with_tasks_and_reasons():
         "14|13|0|vantage-c0ffee-actor|RUNNING|h2|None\n"
         "13|13|1|vantage-c0ffee-actor|PENDING||Resources\n"
     )
-    learner, running, waiting = commands.parse_queue(listed)
+    learner, running, waiting = cluster.parse_queue(listed)
     assert learner == ("12", "vantage-c0ffee-learner", "RUNNING", "h1", "None", None)
     assert (running.job_id, running.task, running.host) == ("13_0", 0, "h2")
     assert (waiting.job_id, waiting.host, waiting.reason) == ("13_1", "", "Resources")
-    assert commands.parse_queue("") == []
+    assert cluster.parse_queue("") == []
 
 
 def test_without_slurm_the_missing_command_is_named(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(InputError, match="no sbatch in PATH"):
-        commands.require_slurm()
+        cluster.require_slurm()
 
 
 def test_a_host_outside_slurm_is_reached_by_its_name(monkeypatch):
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
     monkeypatch.setattr("socket.gethostname", lambda: "worker7")
-    assert commands.node_address() == "worker7"
+    assert cluster.node_address() == "worker7"
 
 
 def make_planned(name: str, *args: str) -> PlannedRun:

@@ -4,11 +4,16 @@ import dataclasses
 
 from launch import config_checks
 from launch.config import Config
-from launch.engines.host import ACTOR_GROUPS, LEARNER_GROUPS
-from launch.engines.local import TrainRequest, checked_run_dir, run_dir_of, taken
-from launch.engines.record import EngineRecord, HostsOptions, check_hosts, load_engine, new_run_id
+from launch.engines.claim import claim, run_dir_of
+from launch.engines.options import (
+    ACTOR_GROUPS,
+    LEARNER_GROUPS,
+    HostsOptions,
+    SlurmOptions,
+    TrainRequest,
+)
+from launch.engines.record import EngineRecord, load_engine, new_run_id
 from launch.engines.slurm import submit
-from launch.engines.slurm.options import SlurmOptions
 from launch.engines.slurm.scripts import actor_script, host_command, learner_script
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
@@ -22,11 +27,10 @@ def train_on_hosts(
         raise InputError("--serial is one process on this machine; drop --engine")
     if request.isolate:
         raise InputError("--isolate cuts this machine off from other hosts; drop --engine")
-    check_hosts(hosts)
+    hosts.check()
     submit.check_options(slurm)
     # Relative paths mean nothing on another host.
     run_dir = RunDir(run_dir_of(config, request).root.absolute())
-    request = dataclasses.replace(request, run_dir=run_dir.root)
     actor = dataclasses.replace(config.actor, actors=hosts.num_actors)
     config = dataclasses.replace(config, actor=actor)
     config_checks.check_config(config)
@@ -39,7 +43,7 @@ def train_on_hosts(
     former = load_engine(run_dir) if request.resume else None
     if former is not None and former.engine == "slurm":
         submit.check_idle(former)
-    with taken(checked_run_dir(config, request), config):
+    with claim(run_dir, config, resume=request.resume):
         run_dir.stop_file.unlink(missing_ok=True)
         record.save(run_dir)
     if request.engine == "slurm":

@@ -1,0 +1,92 @@
+"""The command line before and after the parser: what it cannot express by itself.
+
+Defaults of most flags depend on --preset and --resume, so these are read first. Flags that the
+chosen engine would ignore are refused afterwards.
+"""
+
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import tyro
+
+from launch import config as config_lib
+from launch.cli.flags import DEFAULT_PRESET, TrainFlags
+from launch.config import Config
+from launch.engines.claim import config_to_resume
+from launch.engines.options import EngineName, HostsOptions, SlurmOptions, TrainRequest
+from launch.engines.record import load_engine
+from launch.errors import InputError
+from launch.run_dir import RunDir
+
+
+def parse(flags: type[Any], args: Sequence[str], command: str, default: Any = None) -> Any:
+    """The flags of a command; the parser itself ends the process where it cannot read one."""
+    return tyro.cli(
+        flags,
+        args=list(args),
+        prog=f"vantage {command}",
+        default=default,
+        # Every switch has its `--no-` form too: a preset or a resumed run may have it on already.
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
+
+
+def parse_train(args: Sequence[str]) -> TrainFlags:
+    """The flags of `vantage train`: a preset's or a resumed run's, with what is given over them."""
+    return parse(TrainFlags, args, "train", default=_train_defaults(args))
+
+
+def preset_config(args: Sequence[str]) -> Config:
+    """The config of the --preset among the arguments."""
+    name = value_of("--preset", args) or DEFAULT_PRESET
+    # The parser will refuse a name that is unknown.
+    return config_lib.PRESETS.get(name, config_lib.PRESETS[DEFAULT_PRESET])
+
+
+def _train_defaults(args: Sequence[str]) -> TrainFlags:
+    if "--resume" not in args:
+        return TrainFlags(TrainRequest(), preset_config(args), HostsOptions(), SlurmOptions())
+    value = value_of("--run-dir", args)
+    run_dir = None if value is None else pathlib.Path(value)
+    config = config_to_resume(run_dir)
+    former = None if run_dir is None else load_engine(RunDir(run_dir))
+    if former is None:
+        return TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
+    return TrainFlags(TrainRequest(engine=former.engine), config, former.hosts, former.slurm)
+
+
+def value_of(flag: str, args: Sequence[str]) -> str | None:
+    """The last value of a flag, written `--flag value` or `--flag=value`."""
+    value = None
+    for arg, following in itertools.zip_longest(args, args[1:]):
+        # Both spellings work on the command line, so both must here.
+        name, equals, attached = arg.partition("=")
+        if name.replace("_", "-") == flag:
+            value = attached if equals else following
+    return value
+
+
+def attach_value(flag: str, args: Sequence[str]) -> list[str]:
+    """Writes `flag value` as `flag=value`, the only way the parser takes a value with dashes."""
+    attached = list(args)
+    for position in reversed(range(len(attached) - 1)):
+        if attached[position].replace("_", "-") == flag:
+            attached[position : position + 2] = [f"{flag}={attached[position + 1]}"]
+    return attached
+
+
+def check_engine_flags(engine: EngineName, args: Sequence[str]) -> None:
+    """Refuses flags that the engine would ignore."""
+    if engine != "local" and value_of("--actors", args) is not None:
+        raise InputError(
+            f"--actors is for one machine; with --engine {engine} give --actor-hosts and "
+            "--actors-per-host"
+        )
+    for options, engines in ((HostsOptions, ("slurm", "hosts")), (SlurmOptions, ("slurm",))):
+        for field in dataclasses.fields(options):
+            flag = f"--{field.name.replace('_', '-')}"
+            if engine not in engines and value_of(flag, args) is not None:
+                raise InputError(f"{flag} needs --engine {' or '.join(engines)}, not {engine}")

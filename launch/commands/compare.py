@@ -1,0 +1,32 @@
+"""`vantage compare RUN...`: the learning curves of runs, from their files."""
+
+import pathlib
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from actors.games import reference_scores
+from launch.commands.warning import print_warning
+from launch.errors import ExitCode, InputError
+from report.comparison import NothingToCompareError, compare_runs
+
+
+def compare(runs: Sequence[pathlib.Path], out: pathlib.Path) -> ExitCode:
+    """Draws the learning curves of runs in the terminal and as PNG."""
+    console = Console()
+    try:
+        text = compare_runs(
+            runs,
+            out,
+            references=reference_scores(),
+            warn=print_warning,
+            columns=console.width,
+            color=console.file.isatty(),
+        )
+    except NothingToCompareError as error:
+        raise InputError(str(error)) from None
+    except OSError as error:
+        raise InputError(f"cannot write '{error.filename or out}': {error.strerror}") from None
+    print(text)
+    print(f"drawn to {out}")
+    return ExitCode.DONE

@@ -1,0 +1,60 @@
+"""`vantage scale RUN`: adds or drops actor hosts of a run on Slurm while it trains."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+from launch.engines.options import HostsOptions
+from launch.engines.record import EngineRecord, load_engine
+from launch.engines.slurm import cluster
+from launch.engines.slurm.jobs import actor_job, jobs_of, wait_until_gone
+from launch.engines.slurm.scripts import array_range
+from launch.engines.slurm.submit import submit_actors, write_scripts
+from launch.errors import ExitCode, InputError
+from launch.run_dir import RunDir
+
+_DROP_SECONDS = 120.0  # for hosts that were dropped to end: Slurm kills them before
+
+
+def scale(run: pathlib.Path, actor_hosts: int) -> ExitCode:
+    """Gives the run this many actor hosts, and replaces those that failed."""
+    # Relative paths mean nothing on another host.
+    run_dir = RunDir(run.absolute())
+    config, record = run_dir.load_config(), load_engine(run_dir)
+    if record is None or record.engine != "slurm":
+        raise InputError(f"'{run_dir.root}' is not a Slurm run; only those can be scaled")
+    hosts = HostsOptions(actor_hosts, record.hosts.actors_per_host)
+    hosts.check()
+    jobs = jobs_of(record)
+    if not any(job.name != actor_job(record) for job in jobs):
+        raise InputError(
+            f"'{run_dir.root}' has no learner job in the queue; continue it with: "
+            f"vantage train --run-dir {run_dir.root} --resume --actor-hosts {actor_hosts}"
+        )
+    record = dataclasses.replace(record, hosts=hosts)
+    # New actors read their number from the config; those that play keep what they started with.
+    actor = dataclasses.replace(config.actor, actors=hosts.num_actors)
+    config = dataclasses.replace(config, actor=actor)
+    run_dir.create(config)
+    record.save(run_dir)
+    write_scripts(record, config, run_dir)
+    _match(run_dir, record, jobs)
+    return ExitCode.DONE
+
+
+def _match(run_dir: RunDir, record: EngineRecord, jobs: Sequence[cluster.Job]) -> None:
+    """Makes the tasks in the queue those that the record asks for."""
+    wanted = set(range(record.hosts.actor_hosts))
+    tasks = [(job.task, job.job_id) for job in jobs if job.task is not None]
+    dropped = [job_id for task, job_id in tasks if task not in wanted]
+    cluster.cancel(dropped)
+    missing = sorted(wanted - {task for task, _ in tasks})
+    if missing:
+        job_id = submit_actors(run_dir, array_range(missing))
+        print(f"job {job_id}: actor hosts {array_range(missing)}")
+    if wait_until_gone(record, dropped, _DROP_SECONDS):
+        print(f"dropped hosts are still ending: {' '.join(dropped)}")
+    for index in {task for task, _ in tasks} - wanted:
+        run_dir.host_file(index).unlink(missing_ok=True)
+    change = f"{len(missing)} added, {len(dropped)} dropped"
+    print(f"{run_dir.root}: {record.hosts.actor_hosts} actor hosts ({change})")

@@ -1,0 +1,69 @@
+"""Makes a run directory this process's own: a new folder, or one to resume with this config."""
+
+import pathlib
+import time
+from typing import IO
+
+from launch import config as config_lib
+from launch import config_checks
+from launch.config import Config
+from launch.engines.options import TrainRequest
+from launch.errors import InputError
+from launch.run_dir import RunDir
+from launch.supervise.status_file import read_status
+from report.operational_fields import OPERATIONAL_FIELDS
+
+# How it is scored may change too: nothing that was learned depends on it.
+FREE_TO_CHANGE_ON_RESUME = OPERATIONAL_FIELDS | {"eval_episodes", "eval_epsilon"}
+
+
+def config_to_resume(run_dir: pathlib.Path | None) -> Config:
+    """The stored config, from which a resumed run's flags start."""
+    if run_dir is None:
+        raise InputError("--resume needs --run-dir: which run is to be continued?")
+    run = RunDir(run_dir)
+    run.check_trusted()
+    run.check_layout()
+    return run.load_config()
+
+
+def run_dir_of(config: Config, request: TrainRequest) -> RunDir:
+    """The run directory asked for, or a new one."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return RunDir(request.run_dir or config_lib.default_run_dir(config, stamp))
+
+
+def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
+    """Writes the config into the folder, which is ours alone while the result is open.
+
+    Refuses a folder that holds something else, and a run that cannot go on with this config.
+    """
+    if resume:
+        _check_resumable(run_dir, config)
+    else:
+        config_checks.check_new_run_dir(run_dir.root)
+    try:
+        held = run_dir.lock()
+        run_dir.create(config)
+    except OSError as error:
+        raise InputError(f"cannot write run directory '{run_dir.root}': {error.strerror}") from None
+    return held
+
+
+def _check_resumable(run_dir: RunDir, config: Config) -> None:
+    stored = config_to_resume(run_dir.root)
+    for name, before, now in config_lib.fields_that_differ(stored, config):
+        if name not in FREE_TO_CHANGE_ON_RESUME:
+            raise InputError(
+                f"cannot resume with {name}={now}: the run was started with {name}={before}; "
+                "drop the flag, or start a new run"
+            )
+    status = read_status(run_dir)
+    if status is not None and status.alive:
+        raise InputError(f"run directory '{run_dir.root}' is in use by a run that is still alive")
+    from learner.checkpoint import Checkpointer, CheckpointError  # JAX, and only to resume
+
+    try:
+        Checkpointer(run_dir.checkpoints).check_format()
+    except CheckpointError as error:
+        raise InputError(str(error)) from None

@@ -1,0 +1,91 @@
+"""What `vantage train` and `vantage host` are asked beside the config: flags, and nothing else."""
+
+import dataclasses
+import pathlib
+from typing import Literal
+
+from launch.bounds import check_at_least_one
+
+EngineName = Literal["local", "slurm", "hosts"]
+GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
+LEARNER_GROUPS: tuple[GroupName, ...] = ("replay", "learner", "evaluator", "monitor")
+ACTOR_GROUPS: tuple[GroupName, ...] = ("actor",)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainRequest:
+    """What the command line asks for beside the config itself."""
+
+    run_dir: pathlib.Path | None = None
+    """Where the run lives; by default a new folder under runs/."""
+    resume: bool = False
+    """Continue the run in --run-dir from its checkpoints."""
+    serial: bool = False
+    """Everything in one process, deterministic for a seed: for debugging."""
+    isolate: bool = False
+    """Run in a network namespace of its own: nothing outside can reach the run's port."""
+    engine: EngineName = "local"
+    """Who starts the processes: this machine, Slurm, or you on each of your `hosts`."""
+    dry_run: bool = False
+    """Print what --engine slurm or hosts would start, and start nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class HostsOptions:
+    """Only with --engine slurm or hosts: the actors' hosts, beside the learner's."""
+
+    actor_hosts: int = 1
+    """Hosts that play."""
+    actors_per_host: int = 2
+    """Actor processes on each of them (a core each)."""
+
+    @property
+    def num_actors(self) -> int:
+        """Actors of the whole run."""
+        return self.actor_hosts * self.actors_per_host
+
+    def check(self) -> None:
+        """Raises InputError for numbers no run can have."""
+        check_at_least_one(**dataclasses.asdict(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class SlurmOptions:
+    """Only with --engine slurm."""
+
+    learner_partition: str | None = None
+    """Partition of the learner's host; None is the cluster's default."""
+    learner_gres: str | None = None
+    """Generic resources of the learner's host, such as gpu:1."""
+    learner_cpus: int = 4
+    """Cores of the learner's host: learner, replay, evaluator and monitor share them."""
+    learner_mem: str | None = None
+    """Memory of the learner's host, as for sbatch --mem; None: replay's need and 6 GiB."""
+    actor_partition: str | None = None
+    """Partition of the actors' hosts; None is the cluster's default."""
+    actor_mem: str | None = None
+    """Memory of an actor host, as for sbatch --mem; None: 1.5 GiB per actor."""
+    account: str | None = None
+    """Account to charge."""
+    time: str | None = None
+    """Time limit of one stretch (2-00:00:00); the run goes on in a next one."""
+    drain_seconds: int = 300
+    """How long before the time limit hosts begin to drain and write checkpoints."""
+    sbatch_extra: str = ""
+    """More sbatch options for both jobs, such as "--qos=high --exclude=n13"; they win."""
+
+
+@dataclasses.dataclass(frozen=True)
+class HostRequest:
+    """Runs one host's share of a run: the learner's groups, or a few actors."""
+
+    run_dir: pathlib.Path
+    """The run directory, on a file system all hosts share."""
+    groups: tuple[GroupName, ...]
+    """`replay learner evaluator monitor` for the learner's host, `actor` for an actor host."""
+    index: int = 0
+    """Which of the actor hosts this is, from 0."""
+    address: str | None = None
+    """Name or address under which other hosts reach this one; None: what Slurm or the host says."""
+    run_id: str | None = None
+    """Refuse a run directory that is not this run's."""

@@ -1,0 +1,43 @@
+"""Signals that ask a run, or a suite of runs, to stop."""
+
+import signal
+from collections.abc import Callable
+
+from launch.errors import ExitCode
+from launch.supervise.note import note
+
+
+class StopSignals:
+    """Ctrl-C or SIGTERM once: stop in order. Ctrl-C again: kill. SIGUSR1: make room, come back."""
+
+    def __init__(
+        self,
+        *,
+        stopping: str = "stopping: draining and writing checkpoints (Ctrl-C again to kill)",
+        killing: str = "killing the run",
+    ) -> None:
+        self._stopping, self._killing = stopping, killing
+        self.requested = False
+        self._come_back = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of a process that these signals stopped."""
+        return ExitCode.COME_BACK if self._come_back else ExitCode.INTERRUPTED
+
+    def install(self, kill: Callable[[], None]) -> None:
+        """Takes over the signals of this process."""
+
+        def handle(number: int, frame: object) -> None:
+            del frame
+            if not self.requested:
+                self._come_back = number == signal.SIGUSR1
+                note(self._stopping)
+            elif number == signal.SIGINT:
+                # Only from a terminal: schedulers repeat SIGTERM, and kill in their own time.
+                note(self._killing)
+                kill()
+            self.requested = True
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, handle)

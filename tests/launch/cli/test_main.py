@@ -1,0 +1,42 @@
+"""The table of commands: what each takes is what its flags give."""
+
+import importlib
+import inspect
+import subprocess
+
+import pytest
+
+from launch.cli.main import COMMANDS
+from launch.invocation import vantage_command
+
+PLAIN = [name for name, command in COMMANDS.items() if command.read is None]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_command_takes_its_flags(name):
+    command = COMMANDS[name]
+    module, _, function = command.function.partition(":")
+    called = getattr(importlib.import_module(module), function)
+    required = {
+        name: parameter
+        for name, parameter in inspect.signature(called).parameters.items()
+        if parameter.default is parameter.empty
+    }
+    assert list(required) == list(command.flags.__dataclass_fields__)
+
+
+def test_python_m_launch_is_the_command_too():
+    command = vantage_command("status", "nowhere")
+    assert command[1:3] == ["-m", "launch"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == "vantage: error: 'nowhere' is not a run directory: no config.json in it\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command_says_what_it_does(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        COMMANDS[name].run(name, ["--help"])
+    assert stopped.value.code == 0
+    said = capsys.readouterr().out
+    assert f"vantage {name}" in said

@@ -1,0 +1,62 @@
+"""Signals to a run: once to stop in order, twice to kill, and one to come back."""
+
+import signal
+
+import pytest
+
+from launch.errors import ExitCode
+from launch.supervise.stop_signals import StopSignals
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """Puts back the handlers of the test process."""
+    before = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    for number, handler in zip(SIGNALS, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def killed():
+    return []
+
+
+@pytest.fixture
+def stop(killed):
+    stop = StopSignals()
+    stop.install(kill=lambda: killed.append(True))
+    assert not stop.requested
+    return stop
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, ExitCode.INTERRUPTED),
+        (signal.SIGTERM, ExitCode.INTERRUPTED),
+        (signal.SIGUSR1, ExitCode.COME_BACK),
+    ],
+)
+def test_the_first_signal_asks_for_an_orderly_stop(stop, killed, number, code, capsys):
+    signal.raise_signal(number)
+    assert stop.requested and not killed
+    assert stop.exit_code is code
+    assert capsys.readouterr().out.startswith("stopping: ")
+
+
+def test_a_second_interrupt_kills_but_a_repeated_sigterm_does_not(stop, killed, capsys):
+    for _ in range(3):
+        signal.raise_signal(signal.SIGTERM)
+    assert not killed
+    signal.raise_signal(signal.SIGINT)
+    assert killed
+    assert capsys.readouterr().out.splitlines()[-1] == "killing the run"
+
+
+def test_what_comes_after_the_first_signal_does_not_change_the_exit_code(stop):
+    signal.raise_signal(signal.SIGUSR1)
+    signal.raise_signal(signal.SIGTERM)
+    assert stop.exit_code is ExitCode.COME_BACK
