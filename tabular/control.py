@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from learner.losses import ALGORITHMS, Loss
-from tabular import behaviour, learning, mdps
-from tabular.behaviour import Data
+from tabular import behavior, learning, mdps
+from tabular.behavior import Data
 from tabular.learning import Problem, Tables
 from tabular.mdps import Model
 from tabular.setting import RECORD_PERIOD_UPDATES, Setting
@@ -52,7 +52,7 @@ def make_instance(key: jax.Array, *, gamma: float) -> Instance:
     """A random MDP with all that depends on its seed alone."""
     mdp_key, policy_key, data_key = jax.random.split(key, 3)
     mdp = mdps.random_mdp(mdp_key, gamma=gamma)
-    deterministic = behaviour.random_deterministic(policy_key, *mdp.return_t.shape)
+    deterministic = behavior.random_deterministic(policy_key, *mdp.return_t.shape)
     optimal = jnp.mean(jnp.max(mdps.optimal_q(mdp), axis=1))
     return Instance(mdp, deterministic, optimal, data_key)
 
@@ -67,8 +67,8 @@ def make_problem(
     instance: Instance, epsilon: jax.Array, index: jax.Array, setting: Setting
 ) -> Problem:
     """Collects data under epsilon u + (1 - epsilon) pi_det and hands it to the learners."""
-    mu = behaviour.mixed_with_uniform(instance.deterministic, epsilon)
-    counts = behaviour.collect(
+    mu = behavior.mixed_with_uniform(instance.deterministic, epsilon)
+    counts = behavior.collect(
         jax.random.fold_in(instance.data_key, index),
         instance.mdp,
         mu,
@@ -83,8 +83,8 @@ def problem_of(
 ) -> Problem:
     """The data as a learner sees them; mu as it is, or as it looks in the data."""
     if setting.behaviour == "estimated":
-        mu = behaviour.estimated_policy(data)
-    return Problem(behaviour.empirical_model(mdp, data), data.weights, mu, policy)
+        mu = behavior.estimated_policy(data)
+    return Problem(behavior.empirical_model(mdp, data), data.weights, mu, policy)
 
 
 def squared_norm(tables: Tables, problem: Problem, centred_by: str) -> jax.Array:

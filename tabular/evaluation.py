@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from learner.losses import ALGORITHMS
-from tabular import behaviour, mdps
-from tabular.behaviour import Data
+from tabular import behavior, mdps
+from tabular.behavior import Data
 from tabular.control import Advance, Instance, make_step, problem_of, start_tables
 from tabular.learning import Problem, Tables
 from tabular.setting import RECORD_PERIOD_UPDATES, Setting
@@ -65,7 +65,7 @@ def run_evaluation(setting: Setting, instances: Instance, advance: Advance) -> E
 
 def _target_policy(instance: Instance, setting: Setting) -> jax.Array:
     share = jnp.asarray(setting.target_epsilon, instance.deterministic.dtype)
-    return behaviour.mixed_with_uniform(instance.deterministic, share)
+    return behavior.mixed_with_uniform(instance.deterministic, share)
 
 
 def _truth(instance: Instance, setting: Setting) -> jax.Array:
@@ -75,7 +75,7 @@ def _truth(instance: Instance, setting: Setting) -> jax.Array:
 def _make_problems(instance: Instance, setting: Setting) -> Problem:
     """One problem per budget, with a leading axis [B]."""
     uniform = jnp.full_like(instance.deterministic, 1.0 / instance.deterministic.shape[1])
-    counts = behaviour.collect(
+    counts = behavior.collect(
         jax.random.fold_in(instance.data_key, _DATA_STREAM),
         instance.mdp,
         uniform,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from learner import losses
 from learner.losses import ALGORITHMS, Heads
-from tabular import behaviour, learning, recursion
+from tabular import behavior, learning, recursion
 from tabular.learning import Tables
 from tabular.mdps import Model
 
@@ -96,10 +96,10 @@ def learn_everywhere(
 
 
 def _sums(mdp: Model, mu: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return behaviour.cumulative(mu), behaviour.cumulative(mdp.next_state)
+    return behavior.cumulative(mu), behavior.cumulative(mdp.next_state)
 
 
 def _draw(uniforms: jax.Array, x: jax.Array, sums: tuple[jax.Array, jax.Array]) -> _Sample:
     action_sums, next_sums = sums
-    a = behaviour.draw(action_sums[x], uniforms[0])
-    return _Sample(x, a, behaviour.draw(next_sums[x, a], uniforms[1]))
+    a = behavior.draw(action_sums[x], uniforms[0])
+    return _Sample(x, a, behavior.draw(next_sums[x, a], uniforms[1]))

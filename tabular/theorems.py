@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tabular import behaviour, recursion, sampled
+from tabular import behavior, recursion, sampled
 from tabular.control import Advance, Instance
 from tabular.learning import Tables
 from tabular.recursion import Convergence
@@ -46,7 +46,7 @@ def run_theorems(setting: Setting, instances: Instance, advance: Advance) -> The
 
 def _recursion(instance: Instance, case: str) -> Convergence:
     key = jax.random.fold_in(instance.data_key, _KEY_STREAM)
-    mu = behaviour.mixed_with_uniform(instance.deterministic, jnp.asarray(EPSILON))
+    mu = behavior.mixed_with_uniform(instance.deterministic, jnp.asarray(EPSILON))
     value_key, advantage_key = jax.random.split(key)
     # Far from zero and from each other: the bounds hold from any start.
     start = Tables(
@@ -59,7 +59,7 @@ def _recursion(instance: Instance, case: str) -> Convergence:
 
 def _sampled(instance: Instance, case: str) -> tuple[jax.Array, jax.Array]:
     key = jax.random.fold_in(instance.data_key, _KEY_STREAM + 1)
-    mu = behaviour.mixed_with_uniform(instance.deterministic, jnp.asarray(EPSILON))
+    mu = behavior.mixed_with_uniform(instance.deterministic, jnp.asarray(EPSILON))
     mdp = instance.mdp._replace(discount_t=jnp.full_like(instance.mdp.discount_t, SAMPLED_GAMMA))
     policy = _policy(instance, case)
     return sampled.learn_everywhere(key, mdp, mu, policy, num_steps=NUM_SAMPLED_STEPS)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from learner.losses import ALGORITHMS
-from tabular import behaviour, control, learning, mdps
-from tabular.behaviour import Data
+from tabular import behavior, control, learning, mdps
+from tabular.behavior import Data
 from tabular.setting import Setting
 
 GAMMA, RATE, PERIOD, COPIES = 0.9, 0.3, 4, 6
@@ -80,11 +80,11 @@ def small_problem(
     mdp = mdps.random_mdp(
         jax.random.key(3), num_states=NUM_STATES, num_actions=NUM_ACTIONS, gamma=GAMMA
     )
-    deterministic = behaviour.random_deterministic(jax.random.key(4), NUM_STATES, NUM_ACTIONS)
-    mu = behaviour.mixed_with_uniform(deterministic, jnp.asarray(epsilon))
-    counts = behaviour.collect(jax.random.key(5), mdp, mu, num_trajectories=3, num_steps=20)
+    deterministic = behavior.random_deterministic(jax.random.key(4), NUM_STATES, NUM_ACTIONS)
+    mu = behavior.mixed_with_uniform(deterministic, jnp.asarray(epsilon))
+    counts = behavior.collect(jax.random.key(5), mdp, mu, num_trajectories=3, num_steps=20)
     data = Data(jnp.sum(counts, axis=0))
-    policy = behaviour.random_deterministic(jax.random.key(6), NUM_STATES, NUM_ACTIONS)
+    policy = behavior.random_deterministic(jax.random.key(6), NUM_STATES, NUM_ACTIONS)
     problem = control.problem_of(
         mdp,
         data,

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tabular import behaviour, mdps
-from tabular.behaviour import Data
+from tabular import behavior, mdps
+from tabular.behavior import Data
 from tabular.control import squared_norm
 from tabular.learning import Problem, Tables
 
@@ -38,7 +38,7 @@ def test_the_optimal_q_satisfies_the_optimality_equation(mdp):
 
 def test_trajectories_are_chains_from_state_zero(mdp):
     mu = jnp.full((20, 5), 0.2)
-    counts = behaviour.collect(jax.random.key(2), mdp, mu, num_trajectories=6, num_steps=50)
+    counts = behavior.collect(jax.random.key(2), mdp, mu, num_trajectories=6, num_steps=50)
     assert counts.shape == (6, 20, 5, 20)
     np.testing.assert_array_equal(counts.sum(axis=(1, 2, 3)), 50)
     # Every state is left as often as it is entered, but for the first and the last.
@@ -49,31 +49,31 @@ def test_trajectories_are_chains_from_state_zero(mdp):
 
 
 def test_data_follow_mu_and_the_transitions(mdp):
-    deterministic = behaviour.random_deterministic(jax.random.key(3), 20, 5)
-    mu = behaviour.mixed_with_uniform(deterministic, jnp.asarray(0.5))
-    counts = behaviour.collect(jax.random.key(4), mdp, mu, num_trajectories=500, num_steps=200)
+    deterministic = behavior.random_deterministic(jax.random.key(3), 20, 5)
+    mu = behavior.mixed_with_uniform(deterministic, jnp.asarray(0.5))
+    counts = behavior.collect(jax.random.key(4), mdp, mu, num_trajectories=500, num_steps=200)
     data = Data(counts.sum(axis=0))
-    np.testing.assert_allclose(behaviour.estimated_policy(data), mu, atol=0.05)
-    seen = behaviour.empirical_model(mdp, data).next_state
+    np.testing.assert_allclose(behavior.estimated_policy(data), mu, atol=0.05)
+    seen = behavior.empirical_model(mdp, data).next_state
     np.testing.assert_allclose(seen, mdp.next_state, atol=0.15)
     np.testing.assert_allclose(data.weights.sum(), 1.0)
 
 
 def test_an_estimated_policy_is_uniform_where_nothing_was_seen():
     counts = jnp.zeros((2, 2, 2)).at[0, 1, 0].set(3.0)
-    policy = behaviour.estimated_policy(Data(counts))
+    policy = behavior.estimated_policy(Data(counts))
     np.testing.assert_allclose(policy, [[0.0, 1.0], [0.5, 0.5]])
 
 
 @pytest.mark.parametrize(("uniform", "index"), [(0.0, 1), (0.49, 1), (0.5, 3), (1.0 - 1e-16, 3)])
 def test_what_has_no_probability_is_never_drawn(uniform, index):
-    sums = behaviour.cumulative(jnp.array([0.0, 0.5, 0.0, 0.5, 0.0]))
-    assert behaviour.draw(sums, jnp.asarray(uniform)) == index
+    sums = behavior.cumulative(jnp.array([0.0, 0.5, 0.0, 0.5, 0.0]))
+    assert behavior.draw(sums, jnp.asarray(uniform)) == index
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_a_mixture_is_a_distribution_with_its_share_of_the_uniform_policy(epsilon):
-    mu = behaviour.mixed_with_uniform(jnp.eye(3)[:2], jnp.asarray(epsilon))
+    mu = behavior.mixed_with_uniform(jnp.eye(3)[:2], jnp.asarray(epsilon))
     np.testing.assert_allclose(mu.sum(axis=1), 1.0)
     np.testing.assert_allclose(mu[0, 1], epsilon / 3)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learner.losses import ALGORITHMS
-from tabular import behaviour, learning, mdps, recursion, sampled
+from tabular import behavior, learning, mdps, recursion, sampled
 from tabular.learning import Problem, Tables
 
 CASES = pytest.mark.parametrize("case", ["evaluation", "control"])
@@ -19,8 +19,8 @@ def make_case(
 ) -> tuple[mdps.Model, jax.Array, jax.Array | None]:
     keys = jax.random.split(jax.random.key(seed), 3)
     mdp = mdps.random_mdp(keys[0], num_states=num_states, gamma=gamma)
-    deterministic = behaviour.random_deterministic(keys[1], num_states, 5)
-    mu = behaviour.mixed_with_uniform(deterministic, jnp.asarray(0.5))
+    deterministic = behavior.random_deterministic(keys[1], num_states, 5)
+    mu = behavior.mixed_with_uniform(deterministic, jnp.asarray(0.5))
     policy = jax.random.dirichlet(keys[2], jnp.ones(5), (num_states,))
     return mdp, mu, policy if case == "evaluation" else None
 
