@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks.publish_speed import publish_fraction
 from benchmarks.update_speed import against_naive, make_bare_update, one_per_dispatch
-from launch.config import PRESETS, Config, NetworkName
+from launch.config import PRESETS, Config
 from launch.profile.actor_speed import measure_actor
 from launch.profile.command import as_json, for_profiling
 from launch.profile.recorded_play import increments, record_rows
@@ -52,7 +52,7 @@ class Bar(NamedTuple):
         return self.value <= self.bar if self.at_most else self.value >= self.bar
 
 
-def paper_config(network: NetworkName) -> Config:
+def paper_config(network: str) -> Config:
     """The paper's agent on two actors, with a replay that fits a laptop."""
     paper = PRESETS["paper"]
     return for_profiling(

@@ -9,10 +9,10 @@ import jax
 from benchmarks.naive_update import NaiveUpdate, make_plain_network
 from launch import build
 from launch.config import Config
+from launch.names import find_architecture, find_loss
 from launch.profile.resident_batches import resident_batches
 from launch.profile.timing import Cost, compare
-from learner.losses import ALGORITHMS, BEHAVIOR_LOSSES
-from learner.networks import ARCHITECTURES
+from learner.losses import BEHAVIOR_LOSSES
 from learner.optimizers import make_optimizer
 
 
@@ -25,17 +25,17 @@ def against_naive(config: Config, *, calls: int = 5, rounds: int = 20) -> dict[s
 
 def make_naive(config: Config) -> NaiveUpdate:
     """The yardstick for a config without normalization."""
-    learner, loss = config.learner, ALGORITHMS[config.learner.algorithm]
+    learner, loss = config.learner, find_loss(config.learner.algorithm)
     actions = build.num_actions(config.environment.game, config.environment.full_action_set)
     network = make_plain_network(
-        ARCHITECTURES[learner.network],
+        find_architecture(learner.network),
         actions,
         value_head=loss.value_head,
         behavior_head=loss.behavior_head,
     )
     optimizer = make_optimizer(
         learner.optimizer,
-        learning_rate=config.learning_rate,
+        learning_rate=build.learning_rate(config),
         epsilon=learner.optimizer_epsilon,
         max_grad_norm=learner.max_grad_norm,
     )
@@ -44,7 +44,7 @@ def make_naive(config: Config) -> NaiveUpdate:
         loss,
         optimizer,
         target_period_updates=learner.target_period_updates,
-        behavior_loss=BEHAVIOR_LOSSES[learner.behaviour_target],
+        behavior_loss=BEHAVIOR_LOSSES[learner.behavior_target],
     )
 
 

@@ -1,26 +1,43 @@
-"""Refuses numbers out of their bounds, always in the same words."""
+"""Bounds of numbers: written beside a config's field, and refused always in the same words."""
+
+import dataclasses
+import math
 
 from launch.errors import InputError
 
-MAX_SEED = 2**31 - 1
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """The numbers that make sense; NaN never does, and infinity only where `finite` is off."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    finite: bool = False
+
+    def check(self, **values: float | None) -> None:
+        """Raises InputError for the first value out of bounds; None stands for "not given"."""
+        for name, value in values.items():
+            reason = None if value is None else self._reason_against(value)
+            if reason is not None:
+                raise InputError(f"{name}={value} must be {reason}")
+
+    def _reason_against(self, value: float) -> str | None:
+        # Negated, because every comparison with NaN is false.
+        if self.at_least is not None and not value >= self.at_least:
+            return f"at least {self.at_least}"
+        if self.above is not None and not value > self.above:
+            return f"greater than {self.above}"
+        if self.at_most is not None and not value <= self.at_most:
+            return f"at most {self.at_most}"
+        if self.finite and math.isinf(value):
+            return "finite"
+        return None
 
 
-def check_at_least_one(**values: int | None) -> None:
-    """None stands for what was not asked for."""
-    for name, value in values.items():
-        if value is not None and value < 1:
-            raise InputError(f"{name}={value} must be at least 1")
-
-
-def check_positive(**values: float | None) -> None:
-    """A NaN is refused too."""
-    for name, value in values.items():
-        if value is not None and not value > 0:
-            raise InputError(f"{name}={value} must be greater than 0")
-
-
-def check_within(low: float, high: float, **values: float) -> None:
-    """Both bounds are allowed."""
-    for name, value in values.items():
-        if not low <= value <= high:
-            raise InputError(f"{name}={value} must lie between {low} and {high}")
+# An int32 on the device, or in the emulator.
+COUNT = Bounds(1, 2**31 - 1)
+FRAMES = Bounds(1, 2**62)
+POSITIVE = Bounds(above=0)
+SHARE = Bounds(0, 1)
+SEED = Bounds(0, 2**31 - 1)

@@ -11,9 +11,10 @@ from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
 from actors.resume import RecordedBatch
 from launch.config import Config
+from launch.names import find_architecture, find_loss
 from launch.seeds import seed_for
-from learner.losses import ALGORITHMS, BEHAVIOR_LOSSES
-from learner.networks import ARCHITECTURES, Network, make_network
+from learner.losses import BEHAVIOR_LOSSES
+from learner.networks import Network, make_network
 from learner.optimizers import falling_rate, make_optimizer, optax_step
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
@@ -60,14 +61,23 @@ def num_actions(game: str, full_action_set: bool) -> int:
 
 def network_of(config: Config) -> Network:
     """The network with the heads the algorithm needs."""
-    loss = ALGORITHMS[config.learner.algorithm]
+    loss = find_loss(config.learner.algorithm)
     return make_network(
-        ARCHITECTURES[config.learner.network],
+        find_architecture(config.learner.network),
         num_actions(config.environment.game, config.environment.full_action_set),
         value_head=loss.value_head,
         behavior_head=loss.behavior_head,
         normalize=config.learner.normalize,
     )
+
+
+def learning_rate(config: Config) -> float:
+    """The learning rate given, or the paper's: lower with a value head, higher for one step."""
+    if config.learner.learning_rate is not None:
+        return config.learner.learning_rate
+    if find_loss(config.learner.algorithm).value_head:
+        return 1.5e-5
+    return 2.5e-4 if config.learner.n_step == 1 else 5e-5
 
 
 def make_learner(config: Config) -> tuple[LearnerState, Update]:
@@ -77,7 +87,7 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
     on_cpu = jax.default_backend() == "cpu"
     optimization: dict[str, Any] = {
         "learning_rate": falling_rate(
-            config.learning_rate, learner.final_learning_rate, config.total_updates
+            learning_rate(config), learner.final_learning_rate, config.total_updates
         ),
         "epsilon": learner.optimizer_epsilon,
         "max_grad_norm": learner.max_grad_norm,
@@ -91,10 +101,10 @@ def make_learner(config: Config) -> tuple[LearnerState, Update]:
         step = fused_step(learner.optimizer, **optimization)
     update = make_update(
         network,
-        ALGORITHMS[learner.algorithm],
+        find_loss(learner.algorithm),
         step,
         target_period_updates=learner.target_period_updates,
-        behavior_loss=BEHAVIOR_LOSSES[learner.behaviour_target],
+        behavior_loss=BEHAVIOR_LOSSES[learner.behavior_target],
     )
     if learner.updates_per_dispatch > 1:
         update = repeat_update(update, learner.updates_per_dispatch, unroll=on_cpu)

@@ -3,34 +3,48 @@
 The command line is derived from these classes, so a field's docstring is its help text. Components
 never see them; `launch` takes them apart into keyword arguments.
 
-Units are in the names. A frame is an emulator frame; an agent step is `action_repeat` frames.
+Units are in the names. A frame is an emulator frame; an agent step is `action_repeat` frames. What
+else a field may not be stands beside it: bounds of a number, the pattern of a text.
 """
 
 import dataclasses
 import pathlib
+import re
 import types
-import typing
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
-Algorithm = Literal["va", "behavior_dueling", "dueling", "q"]
-NetworkName = Literal["nature", "nips2013", "small", "tiny"]
+import tyro
+
+from launch import names
+from launch.bounds import COUNT, FRAMES, POSITIVE, SEED, SHARE, Bounds
+
 PresetName = Literal["cpu", "paper"]
+
+
+def one_of(registered: Callable[[], tuple[str, ...]], metavar: str = "NAME") -> Any:
+    """What the help of a flag says: the names registered at the time it is asked for."""
+
+    def hint(default: str) -> str:
+        stated = "" if default == "None" else f"default: {default}; "
+        return f"({stated}one of {', '.join(registered())}, or your own module:Name)"
+
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint)
 
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentConfig:
     """The game."""
 
-    game: str = "pong"
+    game: Annotated[str, re.compile(r"\w+")] = "pong"
     """One of the 57 Atari games, in snake case (ms_pacman)."""
     full_action_set: bool = False
     """Use all 18 joystick actions instead of those the game needs."""
-    action_repeat: int = 4
+    action_repeat: Annotated[int, Bounds(1, 1_000)] = 4
     """Frames an action is held for."""
-    max_episode_frames: int = 108_000
+    max_episode_frames: Annotated[int, COUNT] = 108_000
     """Frames after which an episode is cut off (30 minutes of play)."""
-    max_noops: int = 30
+    max_noops: Annotated[int, Bounds(0, 1_000)] = 30
     """An episode starts with a random number of no-ops, up to this."""
 
 
@@ -38,17 +52,17 @@ class EnvironmentConfig:
 class ActorConfig:
     """The processes that play."""
 
-    actors: int = 2
+    actors: Annotated[int, Bounds(1, 10_000)] = 2
     """Number of actor processes."""
-    envs_per_actor: int = 8
+    envs_per_actor: Annotated[int, Bounds(1, 1_000)] = 8
     """Games each actor plays at once; more of them share the cost of a call of the network."""
     exploration: Literal["schedule", "ladder"] = "schedule"
     """Epsilon falls with global frames, or is fixed per game (Ape-X ladder over all games)."""
-    final_epsilon: float = 0.01
+    final_epsilon: Annotated[float, SHARE] = 0.01
     """Where the schedule ends."""
-    epsilon_decay_frames: int | None = None
+    epsilon_decay_frames: Annotated[int | None, Bounds(0, 2**62)] = None
     """Global frames over which epsilon falls from 1; None means the first 2 % of the run."""
-    stale_params_seconds: float = 300.0
+    stale_params_seconds: Annotated[float, POSITIVE] = 300.0
     """An actor without new parameters for so long stops with an error."""
 
 
@@ -56,25 +70,25 @@ class ActorConfig:
 class ReplayConfig:
     """The Reverb server."""
 
-    replay_capacity_steps: int = 1_000_000
+    replay_capacity_steps: Annotated[int, FRAMES] = 1_000_000
     """Agent steps kept; the oldest go first."""
-    warmup_steps: int = 50_000
+    warmup_steps: Annotated[int, FRAMES] = 50_000
     """Agent steps in replay before learning starts."""
-    samples_per_insert: float = 8.0
+    samples_per_insert: Annotated[float, POSITIVE] = 8.0
     """How often an agent step is sampled on average (8 = a batch of 32 every 4 steps)."""
-    error_buffer: float | None = None
+    error_buffer: Annotated[float | None, POSITIVE] = None
     """Samples by which the ratio may be off before one side waits; None chooses."""
     prioritized: bool = False
     """Sample in proportion to absolute error instead of uniformly."""
-    priority_alpha: float = 0.6
+    priority_alpha: Annotated[float, SHARE] = 0.6
     """Exponent of the priority."""
-    priority_beta: float = 0.4
+    priority_beta: Annotated[float, SHARE] = 0.4
     """Exponent of the importance correction."""
-    replay_checkpoint_seconds: float = 1800.0
+    replay_checkpoint_seconds: Annotated[float, POSITIVE] = 1800.0
     """How often replay is written to disk; the server stands still meanwhile."""
     colocate: bool = False
     """Serve replay from the learner's process, which then samples without the network."""
-    port: int = 0
+    port: Annotated[int, Bounds(0, 65_535)] = 0
     """Port of the Reverb server; 0 picks a free one."""
 
 
@@ -82,39 +96,41 @@ class ReplayConfig:
 class LearnerConfig:
     """What is learned, and how."""
 
-    algorithm: Algorithm = "va"
-    """VA-learning, Q-learning with behavior dueling or dueling, or plain n-step Q-learning."""
-    network: NetworkName = "nature"
+    algorithm: Annotated[str, names.SPEC, one_of(names.algorithm_names)] = "va"
+    """The loss: VA-learning, Q-learning with behavior dueling or dueling, or plain Q-learning."""
+    network: Annotated[str, names.SPEC, one_of(names.network_names)] = "nature"
     """Torso and size of the heads."""
     normalize: bool = False
     """Standardized input, layer normalization in every head, and outputs that start at zero."""
-    n_step: int = 5
+    n_step: Annotated[int, Bounds(1, 1_000)] = 5
     """Length of the window rewards are summed over."""
-    gamma: float = 0.99
+    gamma: Annotated[float, SHARE] = 0.99
     """Discount per agent step."""
-    batch_size: int = 32
+    batch_size: Annotated[int, Bounds(1, 100_000)] = 32
     """Transitions per update."""
-    updates_per_dispatch: int = 4
+    updates_per_dispatch: Annotated[int, Bounds(1, 10_000)] = 4
     """Updates in one call of the device, each on a batch of its own; a few cost less than one."""
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     """RMSProp is centered, with decay 0.95."""
-    learning_rate: float | None = None
+    learning_rate: Annotated[float | None, Bounds(above=0, finite=True)] = None
     """None: the paper's, which depends on the algorithm and on n."""
-    final_learning_rate: float | None = None
+    final_learning_rate: Annotated[float | None, Bounds(above=0, finite=True)] = None
     """Where the learning rate ends, falling in a straight line over the run; None keeps it."""
-    optimizer_epsilon: float = 0.01 / 32**2
+    optimizer_epsilon: Annotated[float, Bounds(above=0, finite=True)] = 0.01 / 32**2
     """Added inside the root of the second moment (RMSProp) or outside it (Adam)."""
-    max_grad_norm: float | None = None
+    max_grad_norm: Annotated[float | None, Bounds(above=0, finite=True)] = None
     """Clip the global norm of the gradient."""
-    target_period_updates: int = 2500
+    target_period_updates: Annotated[int, COUNT] = 2500
     """Updates between copies to the target network."""
-    behaviour_target: Literal["sampled", "distribution"] = "sampled"
+    behavior_target: Annotated[
+        Literal["sampled", "distribution"], tyro.conf.arg(aliases=("--behaviour-target",))
+    ] = "sampled"
     """Fit mu to the actions taken, or to the whole distribution they were drawn from."""
-    publish_period_updates: int = 100
+    publish_period_updates: Annotated[int, COUNT] = 100
     """Updates between parameter broadcasts."""
-    checkpoint_seconds: float = 300.0
+    checkpoint_seconds: Annotated[float, POSITIVE] = 300.0
     """How often the learner is written to disk."""
-    keep_checkpoints: int = 3
+    keep_checkpoints: Annotated[int, COUNT] = 3
     """Learner checkpoints kept."""
 
 
@@ -122,11 +138,11 @@ class LearnerConfig:
 class EvaluatorConfig:
     """Whole episodes played by the newest parameters."""
 
-    eval_period_frames: int = 1_000_000
+    eval_period_frames: Annotated[int, FRAMES] = 1_000_000
     """Global frames between evaluations."""
-    eval_episodes: int = 10
+    eval_episodes: Annotated[int, Bounds(1, 1_000)] = 10
     """Episodes per evaluation."""
-    eval_epsilon: float = 0.01
+    eval_epsilon: Annotated[float, SHARE] = 0.01
     """Exploration rate of the evaluation."""
 
 
@@ -139,11 +155,11 @@ class Config:
     replay: ReplayConfig = ReplayConfig()
     learner: LearnerConfig = LearnerConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
-    frames: int = 200_000_000
+    frames: Annotated[int, FRAMES] = 200_000_000
     """Global frames to train for."""
-    seed: int = 1
+    seed: Annotated[int, SEED] = 1
     """The one seed; every role, game and restart derives its own."""
-    report_seconds: float = 5.0
+    report_seconds: Annotated[float, POSITIVE] = 5.0
     """How often roles report their rates."""
 
     @property
@@ -171,15 +187,6 @@ class Config:
         """Frames over which epsilon falls, with the default filled in."""
         given = self.actor.epsilon_decay_frames
         return self.frames // 50 if given is None else given
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate, with the paper's filled in where none is given."""
-        if self.learner.learning_rate is not None:
-            return self.learner.learning_rate
-        if self.learner.algorithm != "q":
-            return 1.5e-5
-        return 2.5e-4 if self.learner.n_step == 1 else 5e-5
 
 
 PRESETS: Mapping[str, Config] = types.MappingProxyType(
@@ -209,64 +216,7 @@ PRESETS: Mapping[str, Config] = types.MappingProxyType(
 )
 
 
-def to_json(config: Config) -> dict[str, Any]:
-    """A config as plain nested dictionaries."""
-    return dataclasses.asdict(config)
-
-
-def from_json(stored: Mapping[str, Any]) -> Config:
-    """The inverse of `to_json`; unknown and missing fields are errors that name them."""
-    return _build(Config, stored, "config")
-
-
-def leaf_values(config: Config) -> dict[str, Any]:
-    """All fields by their own name, which is unique: it is also the name of the flag."""
-    leaves: dict[str, Any] = {}
-    for name, value in to_json(config).items():
-        leaves |= value if isinstance(value, dict) else {name: value}
-    return leaves
-
-
-def fields_that_differ(a: Config, b: Config) -> Iterator[tuple[str, Any, Any]]:
-    """Names of fields with their two values, where they are not the same."""
-    left, right = leaf_values(a), leaf_values(b)
-    for name, value in left.items():
-        if value != right[name]:
-            yield name, value, right[name]
-
-
 def default_run_dir(config: Config, stamp: str) -> pathlib.Path:
     """A folder name no other run has."""
-    return pathlib.Path("runs") / f"{config.environment.game}-{config.learner.algorithm}-{stamp}"
-
-
-def _build(cls: type[Any], stored: Mapping[str, Any], where: str) -> Any:
-    hints = typing.get_type_hints(cls)
-    if not isinstance(stored, Mapping):
-        raise ValueError(f"{where} is not a JSON object")
-    unknown, missing = set(stored) - set(hints), set(hints) - set(stored)
-    if unknown or missing:
-        names = ", ".join(sorted(unknown | missing))
-        raise ValueError(f"{where}: fields {names} do not fit this version")
-    values = {}
-    for name, value in stored.items():
-        if dataclasses.is_dataclass(hints[name]):
-            values[name] = _build(hints[name], value, f"{where}.{name}")
-        elif _fits(value, hints[name]):
-            values[name] = value
-        else:
-            raise ValueError(f"{where}: {name}={value!r} is not of the right kind")
-    return cls(**values)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value read from JSON is of a field's type."""
-    if typing.get_origin(hint) is Literal:
-        return value in typing.get_args(hint)
-    if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        return any(_fits(value, option) for option in typing.get_args(hint))
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint)
+    algorithm = names.file_name(config.learner.algorithm)
+    return pathlib.Path("runs") / f"{config.environment.game}-{algorithm}-{stamp}"

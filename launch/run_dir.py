@@ -14,7 +14,8 @@ from typing import IO, Any
 
 import psutil
 
-from launch import config as config_lib
+from launch import config_json
+from launch.config import Config
 from launch.errors import InputError
 
 _VERSIONED = (
@@ -90,17 +91,29 @@ class RunDir:
         """Output of one node, over all its restarts."""
         return self.root / "logs" / f"{role}-{index}.log"
 
-    def create(self, config: config_lib.Config) -> None:
+    def create(self, config: Config) -> None:
         """Makes the folder of a new run, readable by its owner only."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.root.chmod(0o700)
         write_atomically(self.config_file, json.dumps(describe(config), indent=2) + "\n")
 
-    def load_config(self) -> config_lib.Config:
+    def check_new(self) -> None:
+        """Refuses a folder that holds a run, or something else."""
+        if self.config_file.exists():
+            raise InputError(
+                f"run directory '{self.root}' holds a run already; continue it with --resume, "
+                "or choose another with --run-dir"
+            )
+        if self.root.exists() and (not self.root.is_dir() or any(self.root.iterdir())):
+            raise InputError(
+                f"run directory '{self.root}' exists and is not an empty folder; choose another"
+            )
+
+    def load_config(self) -> Config:
         """The config the run was started with."""
         try:
             stored = json.loads(self.config_file.read_text())
-            return config_lib.from_json(stored["config"])
+            return config_json.from_json(stored["config"])
         except FileNotFoundError:
             raise InputError(
                 f"'{self.root}' is not a run directory: no config.json in it"
@@ -175,10 +188,10 @@ def write_atomically(path: pathlib.Path, text: str, *, mode: int = 0o644) -> Non
     os.replace(f.name, path)
 
 
-def describe(config: config_lib.Config) -> dict[str, Any]:
+def describe(config: Config) -> dict[str, Any]:
     """A config, with the versions, hardware and commit its results come from."""
     return {
-        "config": config_lib.to_json(config),
+        "config": config_json.to_json(config),
         "versions": {"python": platform.python_version()} | _versions(),
         "hardware": {
             "machine": platform.machine(),

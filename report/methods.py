@@ -6,20 +6,21 @@ combination is a method of its own, named by what is different.
 
 from collections.abc import Mapping, Sequence
 
-from report.operational_fields import OPERATIONAL_FIELDS
+from report.config_fields import OPERATIONAL_FIELDS
+from report.paper_table import paper_algorithms
 from report.runs import Run, Warn
 
-# The paper's order; other names follow in alphabetical order.
-_ORDER = ("va", "behavior_dueling", "dueling", "q")
 # What may differ between runs of one method; the name of the method says the algorithm.
 _NOT_A_SETTING = OPERATIONAL_FIELDS | {"game", "seed", "algorithm"}
 Methods = Mapping[str, Sequence[Run]]
 
 
 def methods_of(runs: Sequence[Run], warn: Warn) -> Methods:
-    """Runs by the name of their method."""
+    """Runs by the name of their method: the paper's algorithms first, then by the alphabet."""
     methods: dict[str, list[Run]] = {}
-    for algorithm in sorted({run.algorithm for run in runs}, key=_rank):
+    found = {run.algorithm for run in runs}
+    papers = [algorithm for algorithm in paper_algorithms() if algorithm in found]
+    for algorithm in [*papers, *sorted(found.difference(papers))]:
         own = [run for run in runs if run.algorithm == algorithm]
         different = _settings_that_differ(own)
         for run in own:
@@ -44,8 +45,12 @@ def runs_by_game(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _settings_that_differ(runs: Sequence[Run]) -> list[str]:
-    names = sorted({name for run in runs for name in run.settings} - _NOT_A_SETTING)
-    return [name for name in names if len({repr(run.settings.get(name)) for run in runs}) > 1]
+    """A run without a field is older than the field, and was run as its default says."""
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        for name, value in run.settings.items():
+            values.setdefault(name, set()).add(repr(value))
+    return sorted(name for name in values.keys() - _NOT_A_SETTING if len(values[name]) > 1)
 
 
 def _name(run: Run, different: Sequence[str]) -> str:
@@ -54,10 +59,6 @@ def _name(run: Run, different: Sequence[str]) -> str:
     return (
         f"{run.algorithm} ({', '.join(f'{name}={run.settings.get(name)}' for name in different)})"
     )
-
-
-def _rank(algorithm: str) -> tuple[int, str]:
-    return (_ORDER.index(algorithm) if algorithm in _ORDER else len(_ORDER), algorithm)
 
 
 def _warn_of_twins(name: str, runs: Sequence[Run], warn: Warn) -> None:

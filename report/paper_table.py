@@ -32,3 +32,8 @@ def paper_scores() -> Mapping[tuple[str, str], Score]:
             if column.endswith("_mean")
         }
     )
+
+
+def paper_algorithms() -> list[str]:
+    """The algorithms of the table, in the order of its columns."""
+    return list(dict.fromkeys(algorithm for _, algorithm in paper_scores()))

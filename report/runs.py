@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from report.config_fields import RENAMED_FIELDS
 from report.metrics_file import Row, read_rows
 
 Warn = Callable[[str], None]
@@ -204,7 +205,8 @@ def _evaluations(
 def _leaves(config: Mapping[str, Any]) -> dict[str, Any]:
     leaves: dict[str, Any] = {}
     for name, value in config.items():
-        leaves |= _leaves(value) if isinstance(value, dict) else {name: value}
+        own = {RENAMED_FIELDS.get(name, name): value}
+        leaves |= _leaves(value) if isinstance(value, dict) else own
     return leaves
 
 

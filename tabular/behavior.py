@@ -1,4 +1,4 @@
-"""Behaviour policies, and the data they leave behind.
+"""Behavior policies, and the data they leave behind.
 
 A data set is kept as what the losses need of it: how often each pair (x, a) occurs, and what
 followed. Rewards are deterministic, so nothing else is lost (see `tabular.learning`).

@@ -82,7 +82,7 @@ def problem_of(
     mdp: Model, data: Data, mu: jax.Array, policy: jax.Array | None, setting: Setting
 ) -> Problem:
     """The data as a learner sees them; mu as it is, or as it looks in the data."""
-    if setting.behaviour == "estimated":
+    if setting.behavior == "estimated":
         mu = behavior.estimated_policy(data)
     return Problem(behavior.empirical_model(mdp, data), data.weights, mu, policy)
 

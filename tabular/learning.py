@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
     model: Model  # as the data say
     weights: jax.Array  # [X, A]: share of each pair among the samples
-    mu: jax.Array  # [X, A]: the behaviour policy, known or estimated
+    mu: jax.Array  # [X, A]: the behavior policy, known or estimated
     policy: jax.Array | None  # [X, A]: to evaluate; None: control
 
 

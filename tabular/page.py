@@ -50,7 +50,7 @@ def _about(summary: Summary) -> str:
         f"{setting['updates']} updates with rate {setting['learning_rate']:g} on the gradient "
         "averaged over all samples, target tables copied every "
         f"{setting['target_period_updates']}; control learns from {setting['trajectories']} "
-        f"trajectories. μ is {setting['behaviour']}. Performance is V of the greedy policy, "
+        f"trajectories. μ is {setting['behavior']}. Performance is V of the greedy policy, "
         "averaged over states; lines are means over MDPs, bands standard deviations."
     )
 

@@ -4,10 +4,11 @@ import dataclasses
 import math
 import os
 import pathlib
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 RECORD_PERIOD_UPDATES = 50
-Behaviour = Literal["known", "estimated"]
 
 
 class BadSettingError(ValueError):
@@ -26,7 +27,9 @@ class Setting:
     """Share of the uniform policy in mu, for the curves over updates."""
     epsilons: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     """The shares for the figure of final performance."""
-    behaviour: Behaviour = "known"
+    behavior: Annotated[Literal["known", "estimated"], tyro.conf.arg(aliases=("--behaviour",))] = (
+        "known"
+    )
     """Whether learners know mu or estimate it from the data."""
     trajectories: int = 20
     """Trajectories of data for control."""

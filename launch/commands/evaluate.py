@@ -11,7 +11,7 @@ from scipy import stats
 from actors import games
 from actors.evaluate import EpisodeScores, play_episodes
 from launch import build
-from launch.bounds import check_at_least_one
+from launch.bounds import COUNT
 from launch.commands.newest_params import NewestParams, load_newest, playing_epsilon
 from launch.config import Config
 from launch.errors import ExitCode
@@ -37,7 +37,7 @@ def evaluate(
     """Plays whole episodes and prints their scores."""
     run_dir = RunDir(run)
     config = run_dir.load_config()
-    check_at_least_one(episodes=episodes)
+    COUNT.check(episodes=episodes)
     epsilon = playing_epsilon(config, epsilon, seed=seed)
     newest = load_newest(run_dir, config)
     scores = _play(config, newest, episodes=episodes, epsilon=epsilon, seed=seed)

@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from launch import build
-from launch.bounds import MAX_SEED, check_within
+from launch.bounds import SEED, SHARE
 from launch.config import Config
 from launch.errors import InputError
 from launch.learner_state import restore
@@ -23,8 +23,8 @@ class NewestParams(NamedTuple):
 def playing_epsilon(config: Config, asked: float | None, *, seed: int) -> float:
     """The exploration rate asked for, or the run's own; refuses an impossible rate or seed."""
     epsilon = config.evaluator.eval_epsilon if asked is None else asked
-    check_within(0, 1, epsilon=epsilon)
-    check_within(0, MAX_SEED, seed=seed)
+    SHARE.check(epsilon=epsilon)
+    SEED.check(seed=seed)
     return epsilon
 
 

@@ -3,7 +3,7 @@
 import pathlib
 
 from actors.games import reference_scores
-from launch.bounds import check_at_least_one
+from launch.bounds import COUNT
 from launch.commands.warning import print_warning
 from launch.errors import ExitCode, InputError
 from report.build import SUMMARY, NothingToReportError, build_report
@@ -11,7 +11,7 @@ from report.build import SUMMARY, NothingToReportError, build_report
 
 def report(folder: pathlib.Path, out: pathlib.Path, resamples: int) -> ExitCode:
     """Writes the report on all runs at or below a folder."""
-    check_at_least_one(resamples=resamples)
+    COUNT.check(resamples=resamples)
     try:
         page = build_report(
             folder, out, references=reference_scores(), warn=print_warning, resamples=resamples

@@ -4,14 +4,13 @@ import pathlib
 import time
 from typing import IO
 
-from launch import config as config_lib
-from launch import config_checks
-from launch.config import Config
+from launch.config import Config, default_run_dir
+from launch.config_json import fields_that_differ
 from launch.engines.options import TrainRequest
 from launch.errors import InputError
 from launch.run_dir import RunDir
 from launch.supervise.status_file import read_status
-from report.operational_fields import OPERATIONAL_FIELDS
+from report.config_fields import OPERATIONAL_FIELDS
 
 # How it is scored may change too: nothing that was learned depends on it.
 FREE_TO_CHANGE_ON_RESUME = OPERATIONAL_FIELDS | {"eval_episodes", "eval_epsilon"}
@@ -30,7 +29,7 @@ def config_to_resume(run_dir: pathlib.Path | None) -> Config:
 def run_dir_of(config: Config, request: TrainRequest) -> RunDir:
     """The run directory asked for, or a new one."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    return RunDir(request.run_dir or config_lib.default_run_dir(config, stamp))
+    return RunDir(request.run_dir or default_run_dir(config, stamp))
 
 
 def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
@@ -41,7 +40,7 @@ def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
     if resume:
         _check_resumable(run_dir, config)
     else:
-        config_checks.check_new_run_dir(run_dir.root)
+        run_dir.check_new()
     try:
         held = run_dir.lock()
         run_dir.create(config)
@@ -52,7 +51,7 @@ def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
 
 def _check_resumable(run_dir: RunDir, config: Config) -> None:
     stored = config_to_resume(run_dir.root)
-    for name, before, now in config_lib.fields_that_differ(stored, config):
+    for name, before, now in fields_that_differ(stored, config):
         if name not in FREE_TO_CHANGE_ON_RESUME:
             raise InputError(
                 f"cannot resume with {name}={now}: the run was started with {name}={before}; "

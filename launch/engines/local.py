@@ -8,6 +8,7 @@ from launch.engines.claim import claim, run_dir_of
 from launch.engines.options import TrainRequest
 from launch.errors import ExitCode, InputError
 from launch.layout import node_names
+from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
 from launch.supervise.nodes_on_host import replay_port, supervise_nodes
 from launch.supervise.note import note
@@ -45,7 +46,7 @@ def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
 
 
 def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
-    estimate = config_checks.replay_bytes_estimate(config) / 2**30
+    estimate = replay_bytes_estimate(config) / 2**30
     note(
         f"{config.learner.algorithm} on {config.environment.game}: {config.frames:,} frames, "
         f"{config.actor.actors} actors x {config.actor.envs_per_actor} games, seed {config.seed}"

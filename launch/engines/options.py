@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-from launch.bounds import check_at_least_one
+from launch.bounds import COUNT
 
 EngineName = Literal["local", "slurm", "hosts"]
 GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
@@ -46,7 +46,7 @@ class HostsOptions:
 
     def check(self) -> None:
         """Raises InputError for numbers no run can have."""
-        check_at_least_one(**dataclasses.asdict(self))
+        COUNT.check(**dataclasses.asdict(self))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,11 @@ import launchpad as lp
 import numpy as np
 import reverb
 
-from launch import build, config_checks
+from launch import build
 from launch.config import Config
 from launch.learner_state import periods_of, restore, save
 from launch.nodes.replay import prioritization_of
+from launch.replay import IN_FLIGHT_BATCHES
 from launch.run_dir import RunDir
 from learner import acting
 from learner.checkpoint import Checkpointer
@@ -84,7 +85,7 @@ def make_sampler(config: Config, server_address: str) -> sampler.BatchSampler:
         server_address,
         n_step=config.learner.n_step,
         batch_size=config.sampled_items,
-        in_flight_batches=config_checks.IN_FLIGHT_BATCHES,
+        in_flight_batches=IN_FLIGHT_BATCHES,
         prioritization=prioritization_of(config),
         num_actions=build.num_actions(environment.game, environment.full_action_set),
     )

@@ -8,8 +8,9 @@ from typing import Any
 import launchpad as lp
 import reverb
 
-from launch import build, config_checks
+from launch import build
 from launch.config import Config
+from launch.replay import replay_limit
 from launch.run_dir import RunDir
 from learner import acting
 from reverb_server import server, tables, telemetry
@@ -39,9 +40,7 @@ class ReplayNode(lp.ReverbNode):
     """A ReverbNode that checkpoints durably, also when it stops, and reports its size."""
 
     def __init__(self, config: Config, run_dir: pathlib.Path):
-        super().__init__(
-            priority_tables_fn=lambda: replay_tables(config, config_checks.replay_limit(config))
-        )
+        super().__init__(priority_tables_fn=lambda: replay_tables(config, replay_limit(config)))
         self._config = config
         self._run_dir = RunDir(run_dir)
 

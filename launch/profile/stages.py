@@ -16,12 +16,12 @@ import reverb
 from actors.n_step import Increment
 from launch import build
 from launch.config import Config
-from launch.config_checks import IN_FLIGHT_BATCHES
 from launch.nodes.learner import make_sampler, to_device
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.resident_batches import resident_batches
 from launch.profile.timing import Cost, compare, cost_of
+from launch.replay import IN_FLIGHT_BATCHES
 from learner import acting
 from reverb_server import tables
 from reverb_server.params import ParamsPublisher, ParamsPuller

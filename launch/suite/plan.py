@@ -4,13 +4,13 @@ import dataclasses
 import pathlib
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from actors.games import reference_scores
-from launch import config as config_lib
-from launch import config_checks
-from launch.bounds import check_at_least_one
-from launch.config import Algorithm, Config, PresetName
+from launch import config_checks, names
+from launch.bounds import COUNT
+from launch.config import Config, PresetName, one_of
+from launch.config_json import fields_that_differ
 from launch.engines.claim import FREE_TO_CHANGE_ON_RESUME
 from launch.errors import InputError
 from launch.invocation import vantage_command
@@ -35,8 +35,10 @@ class SuiteRequest:
 
     games: tuple[str, ...] = ("pong",)
     """Games, or atari57 for all of them."""
-    algorithms: tuple[Algorithm, ...] = ("va", "behavior_dueling", "dueling", "q")
-    """What is compared."""
+    algorithms: Annotated[
+        tuple[str, ...] | None, one_of(names.algorithm_names, "NAME [NAME ...]")
+    ] = None
+    """What is compared; by default all that are registered."""
     seeds: int = 3
     """Runs of each algorithm on each game, with seeds 1, 2, ..."""
     frames: int | None = None
@@ -67,12 +69,12 @@ class PlannedRun(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its folder and its log."""
+        """The name of its folder and its log."""
         return self.run_dir.root.name
 
     @property
     def title(self) -> str:
-        """For people."""
+        """What is run, for progress and error messages."""
         return f"{self.algorithm} on {self.game}, seed {self.seed}"
 
 
@@ -83,14 +85,15 @@ def plan_suite(
 
     `extra_args` go to every `vantage train` as they are; `parse` reads its command line.
     """
-    _check(request, extra_args)
+    algorithms = names.algorithm_names() if request.algorithms is None else request.algorithms
+    _check(request, algorithms, extra_args)
     common = _common_args(request, extra_args)
-    configs = {name: parse(("--algorithm", name, *common)) for name in request.algorithms}
+    configs = {name: parse(("--algorithm", name, *common)) for name in algorithms}
     planned = [
         _planned(request.out, configs[algorithm], game, seed, ("--algorithm", algorithm, *common))
         for seed in range(1, request.seeds + 1)
         for game in _games(request)
-        for algorithm in request.algorithms
+        for algorithm in algorithms
     ]
     for run in planned:
         config_checks.check_config(run.config)
@@ -105,12 +108,11 @@ def train_command(run: PlannedRun) -> list[str]:
     return vantage_command(*train)
 
 
-def _check(request: SuiteRequest, extra_args: Sequence[str]) -> None:
-    check_at_least_one(seeds=request.seeds, parallel=request.parallel)
+def _check(request: SuiteRequest, algorithms: Sequence[str], extra_args: Sequence[str]) -> None:
+    COUNT.check(seeds=request.seeds, parallel=request.parallel)
     if any(arg.partition("=")[0] == "--engine" for arg in extra_args):
         raise InputError("--engine is the suite's own: give it before the bare --")
-    for name in ("games", "algorithms"):
-        values = getattr(request, name)
+    for name, values in (("games", request.games), ("algorithms", algorithms)):
         if len(set(values)) < len(values) or not values:
             raise InputError(f"{name}={' '.join(values)}: each is needed once")
     if request.full_action_set and request.ablation == "restricted-actions":
@@ -141,7 +143,7 @@ def _planned(
         game=game,
         algorithm=algorithm,
         seed=seed,
-        run_dir=RunDir(out / f"{game}-{algorithm}-seed{seed}"),
+        run_dir=RunDir(out / f"{game}-{names.file_name(algorithm)}-seed{seed}"),
         train_args=(*args, "--game", game, "--seed", str(seed)),
         config=dataclasses.replace(
             config, environment=dataclasses.replace(config.environment, game=game), seed=seed
@@ -154,7 +156,7 @@ def _check_stored(run: PlannedRun) -> None:
     if not run.run_dir.config_file.exists():
         return
     stored = run.run_dir.load_config()
-    for name, before, now in config_lib.fields_that_differ(stored, run.config):
+    for name, before, now in fields_that_differ(stored, run.config):
         if name not in FREE_TO_CHANGE_ON_RESUME:
             raise InputError(
                 f"'{run.run_dir.root}' holds a run with {name}={before}, and this suite has "

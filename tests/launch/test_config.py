@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from launch import config as config_lib
+from launch import build, config_checks, config_json
 from launch.cli import main as cli
 from launch.config import PRESETS, Config
 
@@ -24,7 +24,7 @@ def test_the_paper_preset_holds_the_papers_numbers():
 )
 def test_the_papers_learning_rate_depends_on_algorithm_and_n(algorithm, n_step, rate):
     learner = dataclasses.replace(Config().learner, algorithm=algorithm, n_step=n_step)
-    assert dataclasses.replace(Config(), learner=learner).learning_rate == rate
+    assert build.learning_rate(dataclasses.replace(Config(), learner=learner)) == rate
 
 
 def test_an_explicit_zero_decay_is_not_taken_for_the_default():
@@ -34,29 +34,54 @@ def test_an_explicit_zero_decay_is_not_taken_for_the_default():
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_a_config_survives_json(preset):
-    stored = json.loads(json.dumps(config_lib.to_json(PRESETS[preset])))
-    assert config_lib.from_json(stored) == PRESETS[preset]
+    stored = json.loads(json.dumps(config_json.to_json(PRESETS[preset])))
+    assert config_json.from_json(stored) == PRESETS[preset]
 
 
 def test_an_unknown_field_is_named():
-    stored = config_lib.to_json(Config())
+    stored = config_json.to_json(Config())
     stored["learner"]["momentum"] = 0.9
     with pytest.raises(ValueError, match=r"config\.learner: fields momentum"):
-        config_lib.from_json(stored)
+        config_json.from_json(stored)
 
 
-def test_a_missing_field_is_named():
-    stored = config_lib.to_json(Config())
-    del stored["actor"]["final_epsilon"]
-    with pytest.raises(ValueError, match=r"config\.actor: fields final_epsilon"):
-        config_lib.from_json(stored)
+def test_a_missing_section_is_named():
+    stored = config_json.to_json(Config())
+    del stored["actor"]
+    with pytest.raises(ValueError, match=r"config\.actor is not a JSON object"):
+        config_json.from_json(stored)
+
+
+def test_a_field_added_since_gets_its_default_and_the_log_says_so(caplog):
+    stored = config_json.to_json(PRESETS["cpu"])
+    del stored["learner"]["final_learning_rate"]
+    with caplog.at_level("DEBUG"):
+        assert config_json.from_json(stored) == PRESETS["cpu"]
+    assert caplog.messages == ["config.learner has no final_learning_rate: it gets its default"]
+
+
+def test_fields_keep_their_old_names_on_the_command_line():
+    for flag in ("--behavior-target", "--behaviour-target"):
+        assert cli._train_config([flag, "distribution"]).learner.behavior_target == "distribution"
+
+
+def test_every_number_has_bounds_that_its_default_keeps():
+    bounded = {name for name, _, _ in config_checks.bounded_fields(Config())}
+    numbers = {
+        name
+        for name, value in config_json.leaf_values(Config()).items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    assert numbers <= bounded
+    for preset in PRESETS.values():
+        config_checks.check_config(preset)
 
 
 def test_differences_are_listed_by_leaf_name():
     other = dataclasses.replace(
         Config(), seed=2, learner=dataclasses.replace(Config().learner, gamma=0.9)
     )
-    assert sorted(config_lib.fields_that_differ(Config(), other)) == [
+    assert sorted(config_json.fields_that_differ(Config(), other)) == [
         ("gamma", 0.99, 0.9),
         ("seed", 1, 2),
     ]

@@ -1,15 +1,18 @@
 """The whole config space: a config trains, or is refused in one line that names a field."""
 
 import dataclasses
+import json
+import typing
 
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from launch import config, config_checks
+from launch import config, config_checks, config_json, names
 from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
+from report.config_fields import RENAMED_FIELDS
 from tests.launch.tiny_run import tiny_config
 
 # Values around every bound, and some that no config should have.
@@ -45,12 +48,11 @@ TAME = {
 def leaf_types():
     """Field name -> (class it belongs to, its type)."""
     found = {}
-    for section in dataclasses.fields(config.Config):
-        inner = section.type
-        owner = inner if dataclasses.is_dataclass(inner) else config.Config
-        fields = dataclasses.fields(inner) if dataclasses.is_dataclass(inner) else [section]
-        for field in fields:
-            found[field.name] = (owner, field.type)
+    for name, kind in typing.get_type_hints(config.Config).items():
+        if dataclasses.is_dataclass(kind):
+            found |= {n: (kind, k) for n, k in typing.get_type_hints(kind).items()}
+        else:
+            found[name] = (config.Config, kind)
     return found
 
 
@@ -63,7 +65,7 @@ def wild(kind):
     if kind is float:
         return WILD_FLOATS
     if kind is str:
-        return st.sampled_from(["pong", "", "Pong", "../rom", "no_such_game"])
+        return st.sampled_from(["pong", "va", "tiny", "", "Pong", "../rom", "no_such:Name"])
     if hasattr(kind, "__args__") and type(None) in kind.__args__:
         return st.none() | wild(kind.__args__[0])
     return st.sampled_from(kind.__args__)  # a Literal
@@ -119,9 +121,10 @@ def enough_frames(tame):
 )
 @hypothesis.given(
     st.fixed_dictionaries(
-        {name: st.just(value) for name, value in config.leaf_values(BASE).items()}
+        {name: st.just(value) for name, value in config_json.leaf_values(BASE).items()}
         | {name: wild(kind) for name, (_, kind) in LEAVES.items() if kind is bool}
-        | {name: wild(LEAVES[name][1]) for name in ("algorithm", "optimizer", "exploration")}
+        | {name: wild(LEAVES[name][1]) for name in ("optimizer", "exploration")}
+        | {"algorithm": st.sampled_from(names.algorithm_names())}
         | TAME
     )
 )
@@ -150,7 +153,10 @@ def stored(tmp_path):
     [
         (None, "frames", "many"),
         (None, "seed", True),
-        ("learner", "algorithm", "sarsa"),
+        ("learner", "algorithm", 7),
+        ("learner", "algorithm", "a b:c"),
+        ("learner", "network", "\x1b[31m"),
+        ("environment", "game", "../../x"),
         ("learner", "gamma", None),
         ("actor", "actors", 2.5),
         (None, "learner", 7),
@@ -158,15 +164,31 @@ def stored(tmp_path):
     ],
 )
 def test_a_stored_config_of_another_kind_or_version_names_the_field(tmp_path, section, name, value):
-    plain = config.to_json(BASE)
+    plain = config_json.to_json(BASE)
     (plain if section is None else plain[section])[name] = value
     with pytest.raises(ValueError, match=name):
-        config.from_json(plain)
+        config_json.from_json(plain)
 
 
-def test_every_config_survives_being_stored():
-    for preset in config.PRESETS.values():
-        assert config.from_json(config.to_json(preset)) == preset
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+    st.fixed_dictionaries({}, optional=TAME),
+    st.sets(st.sampled_from(sorted(LEAVES))),
+    st.booleans(),
+)
+def test_every_config_that_an_earlier_version_could_write_is_read(leaves, added_since, old_names):
+    """Earlier versions had fewer fields, and some under other names."""
+    plain = config_json.to_json(with_leaves(BASE, leaves))
+    for section in (plain, *(part for part in plain.values() if isinstance(part, dict))):
+        for name in added_since & section.keys():
+            del section[name]
+        for before, now in RENAMED_FIELDS.items() if old_names else ():
+            if now in section:
+                section[before] = section.pop(now)
+    read = config_json.leaf_values(config_json.from_json(json.loads(json.dumps(plain))))
+    defaults = config_json.leaf_values(config.Config())
+    written = config_json.leaf_values(with_leaves(BASE, leaves))
+    assert read == written | {name: defaults[name] for name in added_since}
 
 
 FOLDERS, FILES = ("checkpoints", "replay", "logs", "address"), ("metrics.jsonl", "status.json")

@@ -90,7 +90,7 @@ def small_problem(
         data,
         mu,
         policy if evaluate else None,
-        Setting(behaviour="estimated" if estimated else "known"),
+        Setting(behavior="estimated" if estimated else "known"),
     )
     samples = []
     for (x, a, y), count in np.ndenumerate(np.asarray(data.counts)):

@@ -13,14 +13,14 @@ from actors.environment import LAST, AtariBatch
 from actors.exploration import epsilon_greedy
 from actors.screen import ColorTwin, Screen
 from launch import build
-from launch.bounds import check_positive
+from launch.bounds import POSITIVE
 from launch.commands.newest_params import load_newest, playing_epsilon
 from launch.commands.watch.overlay import Overlay, Thought, enlarge
 from launch.commands.watch.video import make_sink
 from launch.config import Config
 from launch.errors import ExitCode
+from launch.names import find_loss
 from launch.run_dir import RunDir
-from learner.losses import ALGORITHMS
 
 _EMULATOR_FPS = 60
 
@@ -45,7 +45,7 @@ def watch(
     run_dir = RunDir(run)
     config = run_dir.load_config()
     epsilon = playing_epsilon(config, epsilon, seed=seed)
-    check_positive(max_seconds=max_seconds)
+    POSITIVE.check(max_seconds=max_seconds)
     fps = _EMULATOR_FPS / config.environment.action_repeat
     newest = load_newest(run_dir, config)
     title = f"{config.environment.game}, {config.learner.algorithm}, {newest.frames:,} frames"
@@ -74,7 +74,7 @@ def watch(
 
 def make_think(config: Config, params: Any) -> Callable[[np.ndarray], Thought]:
     """What the network makes of a stack; the action is the greedy one."""
-    loss, network = ALGORITHMS[config.learner.algorithm], build.network_of(config)
+    loss, network = find_loss(config.learner.algorithm), build.network_of(config)
 
     @jax.jit
     def see(stack: jax.Array) -> Any:

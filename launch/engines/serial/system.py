@@ -24,7 +24,8 @@ from actors.loop import ActingParams, Actor, ActorEdges
 from actors.resume import RecordedBatch
 from actors.rng_state import pack_rng, unpack_rng
 from launch import build
-from launch.config import Config, leaf_values
+from launch.config import Config
+from launch.config_json import leaf_values
 from launch.engines.serial.replay import SerialReplay
 from launch.errors import ExitCode, InputError
 from launch.learner_state import Parts, join_parts, periods_of, restore, save, split_parts

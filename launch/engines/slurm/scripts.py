@@ -5,13 +5,13 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
-from launch import config_checks
 from launch.config import Config
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, SlurmOptions
 from launch.engines.record import EngineRecord
 from launch.engines.slurm.jobs import actor_job, learner_job
 from launch.errors import ExitCode
 from launch.invocation import vantage_command
+from launch.replay import replay_bytes_estimate
 
 _LEARNER_BYTES = 6 * 2**30  # beside replay: learner, evaluator, monitor, and a learner's batches
 ACTOR_MIB = 1536
@@ -79,7 +79,7 @@ def learner_options(slurm: SlurmOptions, needed_mib: int) -> list[str]:
 
 def learner_mib(config: Config) -> int:
     """What the learner's host needs, without actors."""
-    return math.ceil((config_checks.replay_bytes_estimate(config) + _LEARNER_BYTES) / 2**20)
+    return math.ceil((replay_bytes_estimate(config) + _LEARNER_BYTES) / 2**20)
 
 
 def actor_script(record: EngineRecord, run_dir: pathlib.Path) -> str:

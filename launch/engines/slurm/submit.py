@@ -2,7 +2,7 @@
 
 import pathlib
 
-from launch.bounds import check_at_least_one
+from launch.bounds import COUNT
 from launch.config import Config
 from launch.engines.options import SlurmOptions
 from launch.engines.record import EngineRecord
@@ -18,7 +18,7 @@ _LEARNER, _ACTORS = "learner.sh", "actors.sh"
 
 def check_options(options: SlurmOptions) -> None:
     """Refuses what no cluster would take."""
-    check_at_least_one(learner_cpus=options.learner_cpus, drain_seconds=options.drain_seconds)
+    COUNT.check(learner_cpus=options.learner_cpus, drain_seconds=options.drain_seconds)
     seconds = None if options.time is None else time_limit_seconds(options.time)
     if seconds is not None and seconds < 2 * options.drain_seconds:
         raise InputError(
