@@ -7,6 +7,7 @@ import pytest
 
 from launch import build, config_checks, config_json
 from launch.cli import main as cli
+from launch.cli.argv import parse_train
 from launch.config import PRESETS, Config
 
 
@@ -62,7 +63,8 @@ def test_a_field_added_since_gets_its_default_and_the_log_says_so(caplog):
 
 def test_fields_keep_their_old_names_on_the_command_line():
     for flag in ("--behavior-target", "--behaviour-target"):
-        assert cli._train_config([flag, "distribution"]).learner.behavior_target == "distribution"
+        config = parse_train([flag, "distribution"]).config
+        assert config.learner.behavior_target == "distribution"
 
 
 def test_every_number_has_bounds_that_its_default_keeps():
