@@ -1,14 +1,17 @@
-"""The actor's loop: act in E games, turn the steps into n-step items, hand them on.
+"""The actor's loop: act in E games, turn the steps into n-step items, write them.
 
 Edges are callables: `get_params` gives the newest parameters with their age, `write` takes rows and
-items, `report` takes metrics. One batched forward per step serves all games. What a step made is
-written while the emulators play the next one.
+items, `report` takes metrics. One batched forward per step serves all games.
+
+Writing is a pipeline of depth one: a step is written while the emulators, which have threads of
+their own, play the next one. So nothing waits for the writer, and `flush` writes the last step.
+With depth zero a step is written before `step` returns, and playing waits for it.
 """
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 import dm_env
 import numpy as np
@@ -16,7 +19,7 @@ import numpy as np
 from actors.environment import FIRST, LAST, AtariBatch
 from actors.exploration import Choice, Epsilon, EpsilonFn, epsilon_greedy
 from actors.n_step import Increment, NStepStream, Row
-from actors.rng_state import pack_rng, unpack_rng
+from actors.resume import pack_rng, unpack_rng
 
 
 class ActingParams(NamedTuple):
@@ -34,7 +37,7 @@ class ActorEdges:
 
     get_params: Callable[[], ActingParams]
     greedy_actions: Callable[[Any, np.ndarray], np.ndarray]  # params, stacks -> int32 [E]
-    write: Callable[[int, Increment, bool], None]  # stream, what to add, whether it ends there
+    write: Callable[[int, Increment], None]  # number of the game, what its step adds
     waited_seconds: Callable[[], float]  # total time writes were held back so far
     report: Callable[[dict[str, Any]], None]
     should_stop: Callable[[], bool]
@@ -46,7 +49,7 @@ class _Played(NamedTuple):
     stacks: np.ndarray  # acted on
     epsilon: Epsilon
     choice: Choice
-    timestep: dm_env.TimeStep  # what came of it
+    timestep: dm_env.TimeStep  # the consequences
     frames: int  # global frames of the parameters acted with
 
 
@@ -62,103 +65,109 @@ class Actor:
         n_step: int,
         gamma: float,
         rng: np.random.Generator,
+        pipeline_depth: Literal[0, 1],
     ):
         self._environment = environment
         self._edges = edges
         self._epsilon_fn = epsilon_fn
         self._gamma = gamma
         self._rng = rng
+        self._pipeline_depth = pipeline_depth
         self._streams = [NStepStream(n_step) for _ in range(environment.num_envs)]
         self._stacks = environment.reset().observation.stack
         self._episode_return = np.zeros(environment.num_envs)
-        self._episode_steps = [0] * environment.num_envs
-        self._played: _Played | None = None  # and not yet handed on
+        self._unwritten: _Played | None = None
         self.frames_played = 0
 
     def step(self) -> ActingParams:
-        """Acts once in every game, and hands on the step before; returns what it acted with."""
+        """Acts once in every game; returns what it acted with."""
         acting = self._edges.get_params()
         epsilon = self._epsilon_fn(acting.frames)
         greedy = self._edges.greedy_actions(acting.params, self._stacks)
         choice = epsilon_greedy(greedy, epsilon, self._environment.num_actions, self._rng)
         self._environment.send(choice.actions)
-        self.hand_on()  # the emulators have threads of their own
+        self.flush()  # the step before, while the emulators play this one
         timestep = self._environment.recv()
-        self._played = _Played(self._stacks, epsilon, choice, timestep, acting.frames)
+        self._unwritten = _Played(self._stacks, epsilon, choice, timestep, acting.frames)
         self._stacks = timestep.observation.stack
-        played = np.count_nonzero(timestep.step_type != FIRST)
-        self.frames_played += self._environment.action_repeat * int(played)
+        num_played = np.count_nonzero(timestep.step_type != FIRST)
+        self.frames_played += self._environment.action_repeat * int(num_played)
+        if self._pipeline_depth == 0:
+            self.flush()
         return acting
 
-    def hand_on(self) -> None:
-        """Writes the newest step, unless that was done."""
-        played, self._played = self._played, None
+    def flush(self) -> None:
+        """Writes the step that is still in the pipeline, if there is one."""
+        played, self._unwritten = self._unwritten, None
         if played is None:
             return
         timestep = played.timestep
         self._episode_return += timestep.observation.score
         step_types = timestep.step_type.tolist()
-        for stream, (row, step_type) in enumerate(zip(self._rows(played), step_types, strict=True)):
+        for game, (row, step_type) in enumerate(zip(self._rows(played), step_types, strict=True)):
             # The step out of a finished episode starts the next one; nothing was played.
             if step_type == FIRST:
                 continue
-            self._edges.write(stream, self._streams[stream].step(row), False)
-            self._episode_steps[stream] += 1
+            self._edges.write(game, self._streams[game].step(row))
             if step_type == LAST:
-                self._ended(stream, timestep, played.frames)
+                self._end_episode(game, timestep, played.frames)
+
+    def epsilon(self, frames: int) -> float:
+        """The exploration rate at a global frame count, averaged over the games."""
+        return float(np.mean(self._epsilon_fn(frames)))
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that decides what it does next, but for the games and for a step not handed on."""
-        assert self._played is None
+        """All that decides what it does next, but for the games; the pipeline must be empty."""
+        assert self._unwritten is None
         return {
             "rng": pack_rng(self._rng),
-            "rows": np.array([stream.num_rows for stream in self._streams]),
             "episode_return": self._episode_return.copy(),
-            "episode_steps": np.array(self._episode_steps),
+            "episode_steps": np.array([stream.episode_steps for stream in self._streams]),
             "frames_played": np.array(self.frames_played),
         }
 
     def restore(self, state: Mapping[str, np.ndarray], stacks: np.ndarray) -> None:
         """Goes on from a `state`, with the games where they were then."""
         unpack_rng(self._rng, state["rng"])
-        for stream, num_rows in zip(self._streams, state["rows"].tolist(), strict=True):
-            stream.num_rows = num_rows
+        for stream, steps in zip(self._streams, state["episode_steps"].tolist(), strict=True):
+            stream.episode_steps = steps
         self._episode_return = state["episode_return"].copy()
-        self._episode_steps = state["episode_steps"].tolist()
         self.frames_played = int(state["frames_played"])
         self._stacks = stacks
 
-    def _rows(self, played: _Played) -> Iterator[Row]:
-        """One row per game; whole columns become Python numbers at once."""
-        stacks, epsilon, choice, timestep, _ = played
-        return map(
-            Row,
-            stacks[:, -1],
-            choice.actions.tolist(),
-            timestep.reward.tolist(),
-            np.multiply(self._gamma, timestep.discount, dtype=np.float64).tolist(),
-            np.full(len(stacks), epsilon).tolist(),
-            choice.greedy.tolist(),
-        )
+    def _rows(self, played: _Played) -> list[Row]:
+        """One row per game."""
+        # Whole columns become Python numbers at once: one by one costs several times as much.
+        actions, greedy = played.choice.actions.tolist(), played.choice.greedy.tolist()
+        rewards = played.timestep.reward.tolist()
+        discount = np.multiply(self._gamma, played.timestep.discount, dtype=np.float64).tolist()
+        epsilon = np.full(len(actions), played.epsilon).tolist()
+        return [
+            Row(
+                frame=played.stacks[game, -1],
+                action=action,
+                reward=rewards[game],
+                discount=discount[game],
+                epsilon=epsilon[game],
+                greedy=greedy[game],
+            )
+            for game, action in enumerate(actions)
+        ]
 
-    def _ended(self, stream: int, timestep: dm_env.TimeStep, frames: int) -> None:
-        final_frame = timestep.observation.stack[stream, -1]
-        terminated = bool(timestep.discount[stream] == 0.0)
-        end = self._streams[stream].end(final_frame, terminated=terminated)
-        self._edges.write(stream, end, True)
+    def _end_episode(self, game: int, timestep: dm_env.TimeStep, frames: int) -> None:
+        stream = self._streams[game]
+        episode_frames = stream.episode_steps * self._environment.action_repeat
+        final_frame = timestep.observation.stack[game, -1]
+        terminated = bool(timestep.discount[game] == 0.0)
+        self._edges.write(game, stream.end(final_frame, terminated=terminated))
         self._edges.report(
             {
                 "frames": frames,
-                "episode_return": float(self._episode_return[stream]),
-                "episode_frames": self._episode_steps[stream] * self._environment.action_repeat,
+                "episode_return": float(self._episode_return[game]),
+                "episode_frames": episode_frames,
             }
         )
-        self._episode_return[stream] = 0.0
-        self._episode_steps[stream] = 0
-
-    def epsilon(self, frames: int) -> float:
-        """The exploration rate at a global frame count, averaged over the games."""
-        return float(np.mean(self._epsilon_fn(frames)))
+        self._episode_return[game] = 0.0
 
 
 def run_actor(
@@ -189,4 +198,4 @@ def run_actor(
             }
         )
         reported_at, frames_before, waited_before = now, actor.frames_played, waited
-    actor.hand_on()
+    actor.flush()

@@ -1,14 +1,17 @@
 """n-step windows over one game's stream of rows.
 
-A stream is a list of rows, each a single frame with what happened from it. An n-step item names the
-rows it is made of: its source row s and its bootstrap row b. Its stacks are the four frames up to
-and including each of them, its reward and discount columns are rows s .. s+n-1. So a frame is
-stored once, however many items show it.
+A stream is a growing list of rows, each a single frame with what happened from it. An n-step item
+names two of them: its source row s and its bootstrap row b. Its stacks are the frames up to and
+including each of them, its reward and discount columns are rows s .. s+n-1. So a frame is stored
+once, however many items show it.
 
-Rows beside the played ones make every window whole:
-- before an episode, three rows of zero frames (what the environment's stack shows there);
+Rows that nobody played make every window whole:
+- before an episode, rows of zero frames (what the environment's stack shows there);
 - after it, the final frame, then filler rows with reward 0 and discount 1 (after a truncation:
   bootstrap as if the window ended there) or 0 (after a termination).
+
+Rows are counted here and nowhere else: an item says how far back its rows lie, so whoever stores
+the rows needs neither a count nor to know where episodes end.
 """
 
 from typing import NamedTuple
@@ -16,9 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.environment import FRAME_SHAPE, STACK_SIZE
-
-_ZERO_FRAME = np.zeros(FRAME_SHAPE, np.uint8)
-_ZERO_FRAME.flags.writeable = False
 
 
 class Row(NamedTuple):
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An n-step transition, by row numbers counted from the start of the stream."""
+    """An n-step transition, as negative indices into the stream: -1 is the newest row."""
 
     source: int
     bootstrap: int
@@ -47,36 +47,43 @@ class Increment(NamedTuple):
 
 
 class NStepStream:
-    """Turns the steps of one game into rows and items. Row numbers restart each episode."""
+    """Turns the steps of one game into rows and items."""
 
     def __init__(self, n: int):
         if n < 1:
             raise ValueError(f"n={n}: a window needs at least one step")
         self._n = n
-        self.num_rows = 0  # of the episode so far
+        self.episode_steps = 0  # of the episode so far
 
     def step(self, row: Row) -> Increment:
         """Adds a played step. The item it completes started n steps ago."""
-        rows = [row] if self.num_rows else [*_padding_before(), row]
-        self.num_rows += len(rows)
-        newest = self.num_rows - 1
-        source = newest - self._n
-        # Rows 0..2 are padding: the first source is the episode's first frame.
-        return Increment(rows, [Item(source, newest)] if source >= STACK_SIZE - 1 else [])
+        rows = [row] if self.episode_steps else [*_PADDING, row]
+        self.episode_steps += 1
+        whole = self.episode_steps > self._n
+        return Increment(rows, [Item(-1 - self._n, -1)] if whole else [])
 
     def end(self, final_frame: np.ndarray, *, terminated: bool) -> Increment:
         """Ends the episode at its final frame; the short windows that are left come out."""
-        if not self.num_rows:
+        if not self.episode_steps:
             raise ValueError("an episode cannot end before its first step")
-        filler = Row(final_frame, 0, 0.0, 0.0 if terminated else 1.0, 1.0, 0)
+        filler = _unplayed(final_frame, discount=0.0 if terminated else 1.0)
         # The last window starts one row before the final frame and is n rows long.
         rows = [filler] * max(self._n - 1, 1)
-        final = self.num_rows
-        first_source = max(final - self._n, STACK_SIZE - 1)
-        items = [Item(source, final) for source in range(first_source, final)]
-        self.num_rows = 0
-        return Increment(rows, items)
+        final = -len(rows)
+        left = min(self.episode_steps, self._n)
+        self.episode_steps = 0
+        return Increment(rows, [Item(final - back, final) for back in range(left, 0, -1)])
 
 
-def _padding_before() -> list[Row]:
-    return [Row(_ZERO_FRAME, 0, 0.0, 1.0, 1.0, 0)] * (STACK_SIZE - 1)
+def rows_reached(n: int) -> int:
+    """Items refer to at most this many of the newest rows."""
+    return 2 * n + STACK_SIZE
+
+
+def _unplayed(frame: np.ndarray, *, discount: float) -> Row:
+    return Row(frame=frame, action=0, reward=0.0, discount=discount, epsilon=1.0, greedy=0)
+
+
+_ZERO_FRAME = np.zeros(FRAME_SHAPE, np.uint8)
+_ZERO_FRAME.flags.writeable = False
+_PADDING = [_unplayed(_ZERO_FRAME, discount=1.0)] * (STACK_SIZE - 1)

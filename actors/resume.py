@@ -1,4 +1,4 @@
-"""An `AtariBatch` that can be put back where it was.
+"""What a serial run needs to continue exactly: games and random generators as arrays.
 
 The vector emulator cannot save its state, but it is deterministic: where a game stands depends on
 its seed, on how often it was restarted (each restart draws the number of no-ops) and on the actions
@@ -7,6 +7,7 @@ step and one episode at most, and `restore` plays it again. It takes as long as 
 get there from their last restart, plus a restart for each episode before.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,3 +97,13 @@ class RecordedBatch(AtariBatch):
             stack, info = self._envs.reset(options=options)
         self._lives = info["lives"]
         return stack
+
+
+def pack_rng(rng: np.random.Generator) -> np.ndarray:
+    """A generator's state as bytes of JSON, uint8 [N]."""
+    return np.frombuffer(json.dumps(rng.bit_generator.state).encode(), np.uint8)
+
+
+def unpack_rng(rng: np.random.Generator, packed: np.ndarray) -> None:
+    """Puts a generator into a state that `pack_rng` returned."""
+    rng.bit_generator.state = json.loads(packed.tobytes())

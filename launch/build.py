@@ -1,7 +1,7 @@
 """Takes a config apart into the components of each role."""
 
 import functools
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 import numpy as np
@@ -125,6 +125,8 @@ def make_actor(
     environment: AtariBatch,
     edges: ActorEdges,
     seeds: np.random.SeedSequence,
+    *,
+    pipeline_depth: Literal[0, 1],
 ) -> Actor:
     """An actor with its exploration, windows and randomness."""
     return Actor(
@@ -134,4 +136,5 @@ def make_actor(
         n_step=config.learner.n_step,
         gamma=config.learner.gamma,
         rng=np.random.default_rng(seeds),
+        pipeline_depth=pipeline_depth,
     )

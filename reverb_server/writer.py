@@ -11,7 +11,7 @@ import reverb
 from reverb_server import tables
 
 StepRow = tuple[np.ndarray, int, float, float, float, int]  # frame, then STEP_FIELDS
-ItemRows = tuple[int, int]  # source row, bootstrap row
+ItemRows = tuple[int, int]  # source and bootstrap row, as negative indices: -1 is the newest row
 
 _FRAME, _STEP = "frame", "step"
 _STACK = 4
@@ -60,10 +60,6 @@ class ExperienceWriter:
         self._streams[stream].write(rows, items)
         self._wait_for_room(self._streams[stream])
 
-    def end_episode(self, stream: int) -> None:
-        """Starts the stream's row numbers anew."""
-        self._streams[stream].end_episode()
-
     def __enter__(self) -> "ExperienceWriter":
         return self
 
@@ -99,7 +95,7 @@ class ExperienceWriter:
 
 
 class _Stream:
-    """One TrajectoryWriter, with row numbers per episode."""
+    """One TrajectoryWriter."""
 
     def __init__(self, client: reverb.Client, n_step: int):
         # An item reaches back over its window, the filler after it, and the first stack. The rest
@@ -111,28 +107,21 @@ class _Stream:
         for column, length in ((_FRAME, _FRAME_CHUNK), (_STEP, _STEP_CHUNK)):
             self._writer.configure((column,), num_keep_alive_refs=keep, max_chunk_length=length)
         self._history: dict[str, Any] | None = None
-        self._num_rows = 0
 
     def write(self, rows: Sequence[StepRow], items: Sequence[ItemRows]) -> None:
         for row in rows:
             self._writer.append({_FRAME: row[0], _STEP: tables.pack_step(*row[1:])})
-        self._num_rows += len(rows)
         if self._history is None:
             # Asking is slow, and the answer is the same growing columns every time.
             self._history = self._writer.history
         frames, steps = self._history[_FRAME], self._history[_STEP]
         for source, bootstrap in items:
             trajectory = {
-                "o_tm1": frames[self._back(source - _STACK + 1, source + 1)],
-                "o_t": frames[self._back(bootstrap - _STACK + 1, bootstrap + 1)],
-                "steps": steps[self._back(source, source + self._n_step)],
+                "o_tm1": frames[_rows(source - _STACK + 1, _STACK)],
+                "o_t": frames[_rows(bootstrap - _STACK + 1, _STACK)],
+                "steps": steps[_rows(source, self._n_step)],
             }
             self._writer.create_item(tables.REPLAY, _NEW_PRIORITY, trajectory)
-
-    def _back(self, start: int, stop: int) -> slice:
-        """Rows [start, stop) of this episode, counted from the newest row, as Reverb wants it."""
-        # A stop of 0 would mean "before the newest"; None means "through the newest".
-        return slice(start - self._num_rows, (stop - self._num_rows) or None)
 
     def flush(self, max_pending_items: int, timeout_seconds: float) -> bool:
         """True once at most `max_pending_items` are unconfirmed; waits so long at most."""
@@ -144,11 +133,14 @@ class _Stream:
             return False
         return True
 
-    def end_episode(self) -> None:
-        self._num_rows = 0
-
     def close(self) -> None:
         self._writer.close()
+
+
+def _rows(first: int, length: int) -> slice:
+    """So many rows from a negative index on."""
+    # A stop of 0 would mean "before the oldest"; None means "through the newest".
+    return slice(first, first + length or None)
 
 
 def _check_signature(client: reverb.Client, n_step: int) -> None:

@@ -7,7 +7,6 @@ import launchpad as lp
 import reverb
 
 from actors.loop import ActingParams, ActorEdges, run_actor
-from actors.n_step import Increment
 from launch import build
 from launch.config import Config
 from launch.seeds import environment_seed, node_seed
@@ -44,27 +43,16 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
         edges = ActorEdges(
             get_params=get_params,
             greedy_actions=acting.make_greedy(network),
-            write=make_write(writer),
+            write=lambda game, increment: writer.write(game, *increment),
             waited_seconds=lambda: writer.waited_seconds,
             report=report,
             should_stop=stop.is_set,
         )
-        actor = build.make_actor(config, index, environment, edges, seeds)
+        actor = build.make_actor(config, index, environment, edges, seeds, pipeline_depth=1)
         run_actor(actor, edges, report_seconds=config.report_seconds)
     puller.close()
     report.close()
     environment.close()
-
-
-def make_write(writer: ExperienceWriter) -> Callable[[int, Increment, bool], None]:
-    """What a stream adds, into its stream of the writer."""
-
-    def write(stream: int, increment: Increment, ends: bool) -> None:
-        writer.write(stream, increment.rows, increment.items)
-        if ends:
-            writer.end_episode(stream)
-
-    return write
 
 
 def make_get_params(

@@ -15,7 +15,6 @@ from ale_py.vector_env import AtariVectorEnv
 from actors.loop import ActingParams, Actor, ActorEdges
 from launch import build
 from launch.config import Config
-from launch.nodes.actor import make_write
 from launch.profile.config_file import read_config, write_config
 from launch.profile.replay_process import replay_process
 from launch.profile.stages import make_inference
@@ -104,7 +103,7 @@ def _make_actor(config: Config, writer: ExperienceWriter) -> Actor:
     edges = ActorEdges(
         get_params=lambda: ActingParams(params, 1, 0, 0.0),
         greedy_actions=acting.make_greedy(network),
-        write=make_write(writer),
+        write=lambda game, increment: writer.write(game, *increment),
         waited_seconds=lambda: writer.waited_seconds,
         report=lambda row: None,
         should_stop=lambda: False,
@@ -116,7 +115,9 @@ def _make_actor(config: Config, writer: ExperienceWriter) -> Actor:
     environment = build.make_environment(
         config, num_envs=config.actor.envs_per_actor, seed=1, training=True
     )
-    return build.make_actor(config, 0, environment, edges, np.random.SeedSequence(0))
+    return build.make_actor(
+        config, 0, environment, edges, np.random.SeedSequence(0), pipeline_depth=1
+    )
 
 
 def main(argv: list[str]) -> None:

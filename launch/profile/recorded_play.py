@@ -36,5 +36,11 @@ def _play(environment: AtariBatch, gamma: float, rng: np.random.Generator) -> It
         frame = timestep.observation.stack[0, -1]
         timestep = environment.step(action)
         if timestep.step_type[0] not in (FIRST, LAST):
-            reward = float(timestep.reward[0])
-            yield Row(frame, int(action[0]), reward, gamma, 1.0, int(action[0]))
+            yield Row(
+                frame=frame,
+                action=int(action[0]),
+                reward=float(timestep.reward[0]),
+                discount=gamma,
+                epsilon=1.0,
+                greedy=int(action[0]),
+            )

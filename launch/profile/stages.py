@@ -256,7 +256,7 @@ def writing(config: Config, address: str) -> Iterator[Callable[[Increment], None
         n_step=config.learner.n_step,
         should_stop=lambda: False,
     ) as writer:
-        yield lambda increment: writer.write(0, increment.rows, increment.items)
+        yield lambda increment: writer.write(0, *increment)
 
 
 class _BareWriter:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import dm_env
 import numpy as np
@@ -43,29 +43,43 @@ class RecordedBatch(AtariBatch):
 class Write(NamedTuple):
     """One call of the edge."""
 
-    stream: int
+    game: int
     increment: Increment
-    ends: bool
 
 
 class Played(NamedTuple):
-    """What an actor did and handed on."""
+    """What an actor did and wrote."""
 
     environment: RecordedBatch
     writes: list[Write]
     reports: list[dict[str, Any]]
     frames_played: int
 
-    def episodes(self, stream: int) -> Iterator[tuple[list[Row], list[Item]]]:
-        """Rows and items of each finished episode of a stream."""
+    def expected_writes(self) -> Iterator[tuple[int, bool]]:
+        """The game of each write, and whether it is the one that ends an episode."""
+        for timestep in self.environment.shown[1:]:
+            for game, step_type in enumerate(timestep.step_type):
+                yield from [(game, False)] * bool(step_type != FIRST)
+                yield from [(game, True)] * bool(step_type == LAST)
+
+    def increments(self, game: int, *, ends: bool) -> list[Increment]:
+        """What the played steps of a game added, or the ends of its episodes."""
+        return [
+            write.increment
+            for write, expected in zip(self.writes, self.expected_writes(), strict=True)
+            if expected == (game, ends)
+        ]
+
+    def episodes(self, game: int) -> Iterator[tuple[list[Row], list[Item]]]:
+        """Rows of each finished episode of a game, and items as indices into them."""
         rows: list[Row] = []
         items: list[Item] = []
-        for write in self.writes:
-            if write.stream != stream:
+        for write, (_, ends) in zip(self.writes, self.expected_writes(), strict=True):
+            if write.game != game:
                 continue
             rows += write.increment.rows
-            items += write.increment.items
-            if write.ends:
+            items += [Item(len(rows) + s, len(rows) + b) for s, b in write.increment.items]
+            if ends:
                 yield rows, items
                 rows, items = [], []
 
@@ -77,7 +91,7 @@ def make_edges(environment: AtariBatch, **edges: Any) -> ActorEdges:
         "greedy_actions": lambda params, stacks: (
             stacks[:, -1].sum(axis=(1, 2)) % environment.num_actions
         ).astype(np.int32),
-        "write": lambda stream, increment, ends: None,
+        "write": lambda game, increment: None,
         "waited_seconds": lambda: 0.0,
         "report": lambda metrics: None,
         "should_stop": lambda: False,
@@ -91,6 +105,7 @@ def make_actor(
     *,
     epsilon_fn: EpsilonFn = lambda frames: 0.7,
     rng_seed: int = 0,
+    pipeline_depth: Literal[0, 1] = 1,
 ) -> Actor:
     return Actor(
         environment,
@@ -99,6 +114,7 @@ def make_actor(
         n_step=N_STEP,
         gamma=GAMMA,
         rng=np.random.default_rng(rng_seed),
+        pipeline_depth=pipeline_depth,
     )
 
 
@@ -121,7 +137,7 @@ def play(
     actor = make_actor(environment, edges, epsilon_fn=epsilon_fn, rng_seed=rng_seed)
     for _ in range(num_steps):
         actor.step()
-    actor.hand_on()
+    actor.flush()
     environment.close()
     return Played(environment, writes, reports, actor.frames_played)
 
@@ -145,18 +161,25 @@ def played_steps(played: Played, stream: int) -> list[int]:
 
 
 class TestWhatIsWritten:
-    def test_each_played_step_is_one_row_in_order_of_streams(self, breakout: Played) -> None:
-        expected = []
-        for timestep in breakout.environment.shown[1:]:
-            for stream, step_type in enumerate(timestep.step_type):
-                expected += [(stream, False)] * bool(step_type != FIRST)
-                expected += [(stream, True)] * bool(step_type == LAST)
-        assert [(write.stream, write.ends) for write in breakout.writes] == expected
-        assert sum(write.ends for write in breakout.writes) >= 2
+    def test_each_played_step_is_one_write_in_order_of_games(self, breakout: Played) -> None:
+        expected = list(breakout.expected_writes())
+        assert [write.game for write in breakout.writes] == [game for game, _ in expected]
+        assert sum(ends for _, ends in expected) >= 2
+
+    @pytest.mark.parametrize("game", [0, 1])
+    def test_an_episode_ends_with_its_final_frame(self, breakout: Played, game: int) -> None:
+        shown = breakout.environment.shown
+        final = [s.observation.stack[game, -1] for s in shown if s.step_type[game] == LAST]
+        ends = breakout.increments(game, ends=True)
+        assert final
+        for frame, increment in zip(final, ends, strict=True):
+            for row in increment.rows:
+                np.testing.assert_array_equal(row.frame, frame)
+                assert row.reward == 0.0
 
     @pytest.mark.parametrize("stream", [0, 1])
     def test_rows_tell_what_was_seen_done_and_received(self, breakout: Played, stream: int) -> None:
-        rows = [w.increment.rows[-1] for w in breakout.writes if w.stream == stream and not w.ends]
+        rows = [increment.rows[-1] for increment in breakout.increments(stream, ends=False)]
         steps = played_steps(breakout, stream)
         assert len(rows) == len(steps)
         shown, actions = breakout.environment.shown, breakout.environment.actions
@@ -211,7 +234,7 @@ class TestWhatIsWritten:
         ladder = LadderEpsilon(actor=1, num_actors=2, envs_per_actor=2)
         played = play("pong", 4, epsilon_fn=ladder)
         for write in played.writes:
-            assert write.increment.rows[-1].epsilon == ladder(0)[write.stream]
+            assert write.increment.rows[-1].epsilon == ladder(0)[write.game]
 
 
 class TestEpisodeReports:
@@ -273,7 +296,7 @@ class TestActing:
         environment = RecordedBatch("pong", num_envs=1, seed=1)
         written: list[tuple[int, bool]] = []
 
-        def write(stream: int, increment: Increment, ends: bool) -> None:
+        def write(game: int, increment: Increment) -> None:
             written.append((increment.rows[-1].action, environment.playing))
 
         actor = make_actor(environment, make_edges(environment, write=write))
@@ -281,10 +304,25 @@ class TestActing:
             assert len(written) == max(steps - 1, 0)
             actor.step()
         for _ in range(2):
-            actor.hand_on()
+            actor.flush()
         environment.close()
         played = [int(actions[0]) for actions in environment.actions]
         assert written == [(action, True) for action in played[:-1]] + [(played[-1], False)]
+
+    def test_without_a_pipeline_a_step_is_written_before_the_next_one_is_played(self) -> None:
+        environment = RecordedBatch("pong", num_envs=1, seed=1)
+        written: list[tuple[int, bool]] = []
+
+        def write(game: int, increment: Increment) -> None:
+            written.append((increment.rows[-1].action, environment.playing))
+
+        actor = make_actor(environment, make_edges(environment, write=write), pipeline_depth=0)
+        for steps in range(1, 6):
+            actor.step()
+            assert len(written) == steps
+        actor.flush()
+        environment.close()
+        assert written == [(int(actions[0]), False) for actions in environment.actions]
 
     def test_the_same_seeds_write_the_same_and_another_does_not(self) -> None:
         one, same, other = (
@@ -296,8 +334,8 @@ class TestActing:
 
     def flat(self, played: Played) -> list[Any]:
         return [
-            (stream, ends, items, [(row.frame.tobytes(), *row[1:]) for row in rows])
-            for stream, (rows, items), ends in played.writes
+            (game, items, [(row.frame.tobytes(), *row[1:]) for row in rows])
+            for game, (rows, items) in played.writes
         ]
 
 
@@ -319,7 +357,7 @@ def run(*, num_steps: int, report_seconds: float, epsilon_fn: EpsilonFn) -> Run:
     writes: list[int] = []
     edges = make_edges(
         environment,
-        write=lambda stream, increment, ends: writes.append(stream),
+        write=lambda game, increment: writes.append(game),
         report=reports.append,
         waited_seconds=lambda: next(waited),
         should_stop=lambda: next(stops),

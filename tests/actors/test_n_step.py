@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.environment import FRAME_SHAPE, STACK_SIZE
-from actors.n_step import Increment, Item, NStepStream, Row
+from actors.n_step import Increment, Item, NStepStream, Row, rows_reached
 
 GAMMA = 0.9
 
@@ -68,16 +68,21 @@ def increments(stream: NStepStream, episode: Episode) -> list[Increment]:
 
 
 def rebuilt(rows: list[Row], item: Item, n: int) -> Transition:
-    """As a reader of the replay does: two stacks and n rows, wherever the window ends."""
-    window = rows[item.source : item.source + n]
-    assert len(window) == n
+    """As replay does when `rows` are all there are: two stacks and n rows, from the newest back."""
+
+    def stack(last: int) -> np.ndarray:
+        return np.array([rows[last - back].frame for back in reversed(range(STACK_SIZE))])
+
+    window = [rows[item.source + k] for k in range(n)]
+    # Only what has been written can be referred to.
+    assert -len(rows) <= item.source - STACK_SIZE + 1 and item.source + n - 1 <= -1
     n_step_return, n_step_discount = 0.0, 1.0
     for row in window:
         n_step_return += n_step_discount * row.reward
         n_step_discount *= row.discount
     return Transition(
-        o_tm1=np.array([row.frame for row in rows[item.source - 3 : item.source + 1]]),
-        o_t=np.array([row.frame for row in rows[item.bootstrap - 3 : item.bootstrap + 1]]),
+        o_tm1=stack(item.source),
+        o_t=stack(item.bootstrap),
         action=window[0].action,
         epsilon=window[0].epsilon,
         greedy=window[0].greedy,
@@ -126,20 +131,16 @@ def episodes(draw: st.DrawFn) -> Episode:
 @given(n=st.integers(1, 12), played=st.lists(episodes(), min_size=1, max_size=3))
 def test_every_transition_is_what_brute_force_gives(n: int, played: list[Episode]) -> None:
     stream = NStepStream(n)
+    rows: list[Row] = []  # one stream: episodes follow each other without a break
     for episode in played:
-        rows: list[Row] = []
-        items: list[Item] = []
+        transitions = []
         for increment in increments(stream, episode):
             rows += increment.rows
-            items += increment.items
-            for item in increment.items:
-                # Only what has been written can be referred to, and not too far back: a writer
-                # holds 2n + 4 rows.
-                assert max(item.bootstrap, item.source + n - 1) < len(rows)
-                assert item.source - (STACK_SIZE - 1) >= max(0, len(rows) - 2 * n - 4)
-        assert len(items) == episode.num_steps
-        for t, item in enumerate(items):
-            assert_same(rebuilt(rows, item, n), brute_force(episode, t, n))
+            del rows[: -rows_reached(n)]  # what lies further back is never asked for
+            transitions += [rebuilt(rows, item, n) for item in increment.items]
+        assert len(transitions) == episode.num_steps
+        for t, transition in enumerate(transitions):
+            assert_same(transition, brute_force(episode, t, n))
 
 
 def episode_of(num_steps: int, *, terminated: bool) -> Episode:
@@ -148,8 +149,8 @@ def episode_of(num_steps: int, *, terminated: bool) -> Episode:
 
 def test_an_item_comes_as_soon_as_its_bootstrap_frame_is_there() -> None:
     *steps, end = increments(NStepStream(2), episode_of(4, terminated=False))
-    assert [step.items for step in steps] == [[], [], [Item(3, 5)], [Item(4, 6)]]
-    assert end.items == [Item(5, 7), Item(6, 7)]
+    assert [step.items for step in steps] == [[], [], [Item(-3, -1)], [Item(-3, -1)]]
+    assert end.items == [Item(-3, -1), Item(-2, -1)]
 
 
 def test_the_first_step_brings_three_zero_frames_and_the_others_one_row_each() -> None:
@@ -165,8 +166,8 @@ def test_an_episode_shorter_than_the_window_ends_in_short_tails(
     episode = episode_of(2, terminated=terminated)
     parts = increments(NStepStream(5), episode)
     rows = [row for part in parts for row in part.rows]
-    assert [part.items for part in parts] == [[], [], [Item(3, 5), Item(4, 5)]]
-    transition = rebuilt(rows, Item(3, 5), 5)
+    assert [part.items for part in parts] == [[], [], [Item(-6, -4), Item(-5, -4)]]
+    transition = rebuilt(rows, Item(-6, -4), 5)
     assert transition.n_step_return == pytest.approx(1.0 + GAMMA)
     assert transition.n_step_discount == pytest.approx(discount)
     np.testing.assert_array_equal(transition.o_t, episode.stack(2))
@@ -181,7 +182,7 @@ def test_rows_after_the_end_have_no_reward_and_a_neutral_or_zero_discount(
     assert {(row.reward, row.discount) for row in end.rows} == {(0.0, discount)}
 
 
-def test_row_numbers_restart_with_each_episode() -> None:
+def test_every_episode_is_padded_and_ended_alike() -> None:
     stream = NStepStream(1)
     first, second = (increments(stream, episode_of(2, terminated=True)) for _ in range(2))
     assert [part.items for part in first] == [part.items for part in second]

@@ -118,7 +118,6 @@ class SyntheticActor:
             writer.write(0, *stream.step(make_row(self.episodes, step)))
         final = make_frame(self.episodes, EPISODE_STEPS)
         writer.write(0, *stream.end(final, terminated=True))
-        writer.end_episode(0)
         self.episodes += 1
 
 

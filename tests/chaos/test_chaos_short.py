@@ -23,7 +23,7 @@ def items_of(episode):
     increments.append(stream.end(make_row(episode, EPISODE_STEPS).frame, terminated=True))
     for increment in increments:
         rows += increment.rows
-        items += increment.items
+        items += [(len(rows) + source, len(rows) + last) for source, last in increment.items]
     frames = np.stack([row.frame for row in rows])
     steps = np.stack([tables.pack_step(*row[1:]) for row in rows])
     for source, bootstrap in items:

@@ -22,9 +22,9 @@ def write_episode(client, rows=30):
     with ExperienceWriter(
         client, num_streams=1, n_step=N_STEP, should_stop=lambda: False, timeout_seconds=20.0
     ) as writer:
-        for newest in range(rows):
-            source = newest - N_STEP
-            writer.write(0, [row], [(source, newest)] if source >= 3 else [])
+        writer.write(0, [row] * (N_STEP + 3), [])
+        for _ in range(rows - N_STEP - 3):
+            writer.write(0, [row], [(-1 - N_STEP, -1)])
 
 
 def make_source(server, **options):

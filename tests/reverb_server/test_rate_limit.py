@@ -83,8 +83,8 @@ def insert(client: reverb.Client, num_steps: int, done: list[Exception | None]) 
         ) as target:
             # Three rows before the first stack is whole, one after it for the bootstrap.
             target.write(0, [row] * 4, [])
-            for i in range(num_steps):
-                target.write(0, [row], [(3 + i, 4 + i)])
+            for _ in range(num_steps):
+                target.write(0, [row], [(-2, -1)])
         done.append(None)
     except Exception as error:
         done.append(error)

@@ -31,7 +31,7 @@ def insert(client: reverb.Client, num_items: int) -> None:
     ) as target:
         target.write(0, [(frame, 0, 0.0, 1.0, 1.0, 0)] * 3, [])
         for i in range(num_items + 1):
-            items = [(2 + i, 3 + i)] if i else []
+            items = [(-2, -1)] if i else []
             target.write(0, [(frame, i, float(i), 1.0, 1.0, 0)], items)
 
 

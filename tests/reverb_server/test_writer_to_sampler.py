@@ -103,7 +103,6 @@ def play(target: writer.ExperienceWriter, streams: list[list[Episode]], n: int) 
             increment = stream.end(episode.final_frame, terminated=episode.terminated)
             target.write(index, increment.rows, increment.items)
             rows_appended += len(increment.rows)
-            target.end_episode(index)
 
     for _ in itertools.zip_longest(*(one(i, episodes) for i, episodes in enumerate(streams))):
         pass

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.environment import FRAME_SHAPE, STACK_SIZE
-from actors.n_step import Increment, Item, Row
-from actors.rng_state import pack_rng, unpack_rng
+from actors.n_step import Increment, Item, Row, rows_reached
+from actors.resume import pack_rng, unpack_rng
 from learner.transitions import Transition
 
 
@@ -28,7 +28,7 @@ class _Stored(NamedTuple):
 
 # Frames are mostly flat colour: the fastest level is nearly as small as the others.
 _COMPRESSION = 1
-_COLUMNS = {"action": int, "reward": float, "discount": float, "epsilon": float, "greedy": int}
+_, *_COLUMNS = Row._fields  # all but the frame
 
 
 class SerialReplay:
@@ -48,15 +48,14 @@ class SerialReplay:
         """Items held."""
         return len(self._items)
 
-    def write(self, stream: tuple[int, int], increment: Increment, ends: bool) -> None:
+    def write(self, stream: tuple[int, int], increment: Increment) -> None:
         """Appends rows to a stream, (actor, game), and stores the items they complete."""
         rows = self._streams.setdefault(stream, [])
         # A copy: the row's frame is a view of a whole batch of stacks.
         rows.extend(row._replace(frame=row.frame.copy()) for row in increment.rows)
         for item in increment.items:
             self._insert(rows, item)
-        if ends:
-            self._streams[stream] = []
+        del rows[: -rows_reached(self._n_step)]
 
     def sample(self, batch_size: int) -> Transition:
         """A batch, as numpy columns."""
@@ -101,9 +100,9 @@ class SerialReplay:
     def _insert(self, rows: list[Row], item: Item) -> None:
         source, bootstrap = item
         stored = _Stored(
-            stack_tm1=rows[source - STACK_SIZE + 1 : source + 1],
-            stack_t=rows[bootstrap - STACK_SIZE + 1 : bootstrap + 1],
-            window=rows[source : source + self._n_step],
+            stack_tm1=_part(rows, source - STACK_SIZE + 1, STACK_SIZE),
+            stack_t=_part(rows, bootstrap - STACK_SIZE + 1, STACK_SIZE),
+            window=_part(rows, source, self._n_step),
         )
         if len(self._items) < self._capacity_steps:
             self._items.append(stored)
@@ -139,8 +138,13 @@ def _pack_rows(rows: list[Row]) -> dict[str, np.ndarray]:
 def _unpack_rows(state: Mapping[str, np.ndarray]) -> list[Row]:
     data = zlib.decompress(state["frames"].tobytes())
     frames = np.frombuffer(data, np.uint8).reshape(-1, *FRAME_SHAPE)
-    columns = (map(kind, state[name].tolist()) for name, kind in _COLUMNS.items())
+    columns = (state[name].tolist() for name in _COLUMNS)
     return list(map(Row, frames, *columns))
+
+
+def _part(rows: list[Row], first: int, length: int) -> list[Row]:
+    """So many rows from a negative index on."""
+    return rows[first : first + length or None]
 
 
 def _transition(stored: _Stored) -> Transition:

@@ -21,8 +21,7 @@ from jax.flatten_util import ravel_pytree
 
 from actors.evaluate import play_episodes
 from actors.loop import ActingParams, Actor, ActorEdges
-from actors.resume import RecordedBatch
-from actors.rng_state import pack_rng, unpack_rng
+from actors.resume import RecordedBatch, pack_rng, unpack_rng
 from launch import build
 from launch.config import Config
 from launch.config_json import leaf_values
@@ -157,13 +156,15 @@ class SerialSystem:
         edges = ActorEdges(
             get_params=self._get_params,
             greedy_actions=self._greedy,
-            write=lambda game, increment, ends: self._replay.write((index, game), increment, ends),
+            write=lambda game, increment: self._replay.write((index, game), increment),
             waited_seconds=lambda: 0.0,
             report=lambda row: self._log({"role": f"actor/{index}", **row}),
             should_stop=lambda: self.stop_requested,
         )
         seeds = seed_for(config, "actor", index)
-        return build.make_actor(config, index, self._environments[index], edges, seeds)
+        return build.make_actor(
+            config, index, self._environments[index], edges, seeds, pipeline_depth=0
+        )
 
     def _get_params(self) -> ActingParams:
         assert self._acting is not None  # the learner publishes before it asks for a batch
@@ -177,7 +178,6 @@ class SerialSystem:
                 return None
             for actor in self._actors:
                 actor.step()
-                actor.hand_on()
         transition = jax.device_put(self._replay.sample(items))
         return Batch(transition, np.ones(items, np.float32), np.zeros(items, np.uint64))
 
