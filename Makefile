@@ -5,12 +5,12 @@ VENV := .venv
 STAMP := $(VENV)/.setup-stamp
 SITE := $(VENV)/lib/python3.10/site-packages
 
-# pip-tools in a throw-away environment; this very text is the header of requirements.lock.
+# pip-tools in a throw-away environment; this very text is the header of requirements-3.10.lock.
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.9.0
 PIP_COMPILE := pip-compile --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-emit-trusted-host --extra dev --strip-extras --allow-unsafe \
-	--output-file requirements.lock pyproject.toml
+	--output-file requirements-3.10.lock pyproject.toml
 
 # The second environment: the mathematics alone, on a current Python and JAX. No TensorFlow, no
 # Reverb, no Launchpad, and no install either: pytest finds the packages in the folder.
@@ -78,7 +78,7 @@ endef
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Build .venv from requirements.lock (skipped when nothing changed)
+setup: $(STAMP) ## Build .venv from requirements-3.10.lock (skipped when nothing changed)
 
 train: setup ## Train VA-learning on Pong on this machine; ARGS="--help" shows the options
 	$(VENV)/bin/vantage train --game pong --algorithm va --preset cpu $(ARGS)
@@ -106,12 +106,12 @@ soak: setup ## A run left alone for 30 minutes: does anything grow? ARGS="--minu
 	$(VENV)/bin/python -m tests.chaos.soak $(ARGS)
 
 # Lists; it does not fail, because the pinned TensorFlow has some (docs/trust.md says which matter).
-audit: ## List known vulnerabilities of requirements.lock; without a network it says so
+audit: ## List known vulnerabilities of requirements-3.10.lock; without a network it says so
 	@set -e; $(FIND_PYTHON); \
 	tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	"$$python" -m venv "$$tools"; \
 	if "$$tools/bin/python" -m pip install --quiet --disable-pip-version-check '$(PIP_AUDIT)'; then \
-		"$$tools/bin/pip-audit" --requirement requirements.lock --require-hashes --disable-pip --strict \
+		"$$tools/bin/pip-audit" --requirement requirements-3.10.lock --require-hashes --disable-pip --strict \
 			--progress-spinner off --format markdown --output "$$tools/report" \
 			&& echo "no known vulnerabilities" > "$$tools/report" || true; \
 	fi; \
@@ -132,7 +132,7 @@ tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 PATH="$$tools/bin:$$PATH" CUSTOM_COMPILE_COMMAND='make $@  # $(1)' $(1) --quiet $(ARGS)
 endef
 
-lock: ## Rewrite requirements.lock from pyproject.toml; ARGS=--upgrade moves the pins
+lock: ## Rewrite requirements-3.10.lock from pyproject.toml; ARGS=--upgrade moves the pins
 	@set -e; $(FIND_PYTHON); $(call WITH_PIP_TOOLS,$(PIP_COMPILE))
 
 lock-core: ## Rewrite requirements-core.lock from requirements-core.in; ARGS=--upgrade moves the pins
@@ -148,12 +148,12 @@ clean: ## Remove .venv, .venv-core, caches and builds (never runs/)
 # The binaries of Reverb and Courier look for libpython3.10.so.1.0 by that name. An interpreter with
 # libpython built in (uv, conda) has not loaded it, and its own lib/ is in nobody's search path; the
 # binaries do look beside themselves, so a link there is enough.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements-3.10.lock pyproject.toml
 	@set -e; $(FIND_PYTHON); \
 	echo "Setting up $(VENV) with $$python"; \
 	"$$python" -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet \
-		--require-hashes -r requirements.lock
+		--require-hashes -r requirements-3.10.lock
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet \
 		--no-deps --no-build-isolation -e .
 	@libpython=$$($(VENV)/bin/python -c 'import sys; print(sys.base_prefix)')/lib/libpython3.10.so.1.0; \
