@@ -20,7 +20,6 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import psutil
-import tomli
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from rich.console import Console
@@ -28,6 +27,11 @@ from rich.table import Table
 from rich.text import Text
 
 from actors.games import reference_scores
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _DISTRIBUTION = "vantage-rl"
 _PYPROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
@@ -117,7 +121,7 @@ def required_packages() -> list[Requirement]:
     made, and a pull may have moved a pin since.
     """
     if _PYPROJECT.exists():
-        lines = tomli.loads(_PYPROJECT.read_text())["project"]["dependencies"]
+        lines = tomllib.loads(_PYPROJECT.read_text())["project"]["dependencies"]
     else:
         lines = importlib.metadata.requires(_DISTRIBUTION) or []
     requirements = [Requirement(line) for line in lines]
