@@ -44,8 +44,6 @@ def install_where_needed() -> None:
 
 
 def _launchpad_is_of_another_python() -> bool:
-    if sys.version_info < (3, 11):
-        return False
     try:
         wheel = importlib.metadata.distribution(_LAUNCHPAD).read_text("WHEEL") or ""
     except importlib.metadata.PackageNotFoundError:
