@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from report.aggregates import Aggregates
+from report.duration import duration_text
 from report.final_scores import WINDOW_FRAMES, Cell
 from report.methods import Methods
 from report.paper_table import Score
 from report.runs import Run
 from report.wording import (
     difference_text,
-    duration_text,
     facts_text,
     rate_text,
     score_text,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from report.aggregates import Aggregates, Estimate
+from report.duration import duration_text
 from report.methods import Methods, games_of
 from report.paper_table import Score
 from report.runs import Run
@@ -50,13 +51,6 @@ def estimate_text(estimate: Estimate, index: int) -> str:
     """A value with its interval."""
     value, low, high = (float(column[index]) for column in estimate)
     return f"{value:.3f}" if low != low else f"{value:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def duration_text(seconds: float) -> str:
-    """Hours and minutes, or minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
 def rate_text(per_second: float) -> str:

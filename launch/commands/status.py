@@ -12,13 +12,11 @@ from launch.engines.record import EngineRecord, load_engine
 from launch.engines.slurm.cluster import Job
 from launch.engines.slurm.jobs import jobs_of
 from launch.errors import ExitCode, InputError
-from launch.monitor.snapshot import RunView, Snapshot
-from launch.monitor.terminal import format_line
+from launch.monitor.follow import recent_rows
+from launch.monitor.plain_view import format_line
+from launch.monitor.snapshot import RunState, Snapshot
 from launch.run_dir import RunDir
 from launch.supervise.status_file import HostStatus, read_actor_hosts, read_status
-from report.metrics_file import read_rows
-
-_TAIL_BYTES = 1 << 20
 
 
 def status(run: pathlib.Path, as_json: bool) -> ExitCode:
@@ -29,12 +27,14 @@ def status(run: pathlib.Path, as_json: bool) -> ExitCode:
     hosts = [] if current is None else [current]
     hosts += [] if record is None else read_actor_hosts(run_dir, record.hosts.actor_hosts)
     jobs = _read_jobs(record)
-    view = RunView(
+    state = RunState(
         total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
     )
-    if run_dir.metrics_file.exists():
-        view.add(list(read_rows(run_dir.metrics_file, tail_bytes=_TAIL_BYTES)))
-    snapshot = view.snapshot()
+    try:
+        state.add(recent_rows(run_dir.metrics_file))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    snapshot = state.snapshot()
     if as_json:
         print(json.dumps(_as_json(run, hosts, jobs, snapshot)))
     else:

@@ -22,11 +22,12 @@ from launch.errors import ExitCode, InputError
 from launch.host_name import this_host
 from launch.layout import NodeName, node_names
 from launch.run_dir import RunDir
+from launch.supervise.node_process import die_with_parent
 from launch.supervise.nodes_on_host import node_environment, replay_port, supervise_nodes
 from launch.supervise.note import note
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import Outcome, die_with_parent
+from launch.supervise.supervisor import Outcome
 
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
 _TICK_SECONDS = 0.2

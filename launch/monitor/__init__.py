@@ -1,14 +1,14 @@
-"""The monitor role: telemetry rows in; metrics.jsonl, TensorBoard and a terminal view out.
+"""What a run reports, written and shown: rows in; metrics.jsonl, TensorBoard and a view out.
 
 The last stage of the telemetry path, and a leaf: nothing depends on it to make progress. A row is
 a flat dict with "time" (unix seconds), "role", "frames" (global) and the role's own keys.
 
-    loop.py           the loop: drain rows, write every sink, update the view
-    metrics_file.py   rows <-> metrics.jsonl
-    events.py         rows -> TensorBoard event files
-    snapshot.py       rows -> a typed snapshot of the run (pure)
-    terminal.py       snapshot -> live terminal view, or plain lines for a log
-    follow.py         metrics.jsonl as it grows -> rows, for a view in another process
+    loop.py        the monitor's loop: drain rows, write every sink (`report.metrics_file` is one)
+    events.py      rows -> TensorBoard event files
+    follow.py      metrics.jsonl as it grows -> rows, for a view in another process
+    snapshot.py    rows -> a typed snapshot of the run (pure)
+    view.py        a view for this terminal: live_view.py draws a snapshot in place,
+                   plain_view.py prints lines for a log; units.py is how both write numbers
 
 Nothing here knows Reverb or Launchpad: rows arrive through a callable, stopping is a callable.
 """

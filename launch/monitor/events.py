@@ -4,8 +4,6 @@ The files lie directly in the run directory. TensorFlow is imported with the fir
 takes seconds and hundreds of megabytes, and a monitor without TensorBoard needs none of it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import numbers

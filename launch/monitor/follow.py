@@ -4,13 +4,24 @@ A poll reads what was appended since the last one and never waits. Only whole li
 writer in the middle of a line (or repairing a torn one) is never seen.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from report import metrics_file
+from report.metrics_file import Row
+
+# Minutes of a run with hundreds of actors, and more of any other.
+TAIL_BYTES = 1 << 20
+_MAX_POLL_BYTES = 8 << 20
+
+
+def recent_rows(path: Path, on_malformed: Callable[[ValueError], None] | None = None) -> list[Row]:
+    """The rows at the end of a metrics.jsonl, as `read_rows` has them; none before it exists."""
+    if not path.exists():
+        return []
+    return list(metrics_file.read_rows(path, TAIL_BYTES, on_malformed))
 
 
 class MetricsFollower:
@@ -20,24 +31,24 @@ class MetricsFollower:
     None starts at its beginning.
     """
 
-    def __init__(self, path: str | os.PathLike[str], tail_bytes: int | None = None):
-        self.path = Path(path)
+    def __init__(self, path: Path, tail_bytes: int | None = None):
+        self.path = path
         self._tail_bytes = tail_bytes
         self._offset_bytes: int | None = None  # None: not opened yet.
 
-    def poll(self, max_bytes: int = 8 << 20) -> list[metrics_file.Row]:
-        """The rows of the lines completed since the last call, about `max_bytes` at most.
+    def poll(self) -> list[Row]:
+        """The rows of the lines completed since the last call.
 
-        The limit bounds the memory of the first polls of a long file; the rest comes with the next
-        poll. A malformed line raises ValueError naming file and line, once: the rows before it are
-        returned first, those after it by the polls that follow.
+        There is a limit, which bounds the memory of the first polls of a long file; the rest comes
+        with the next poll. A malformed line raises ValueError naming file and line, once: the rows
+        before it are returned first, those after it by the polls that follow.
         """
         if not self.path.exists():
             return []
-        rows: list[metrics_file.Row] = []
+        rows: list[Row] = []
         with open(self.path, "rb") as file:
             offset_bytes = self._seek(file)
-            stop_bytes = offset_bytes + max_bytes
+            stop_bytes = offset_bytes + _MAX_POLL_BYTES
             while offset_bytes < stop_bytes:
                 line = file.readline()
                 if not line.endswith(b"\n"):

@@ -1,24 +1,19 @@
-"""The monitor's loop: drain telemetry rows, write every sink, update the view, until stopped.
+"""The monitor's loop: drain telemetry rows and write them to every sink, until stopped.
 
 Training never waits for the monitor, so the monitor never gives up on training: a sink that
-cannot be written (a full disk, a closed pipe) is reported on stderr with its path and reason, the
+cannot be written (a full disk) is reported on stderr with its path and reason, the
 other sinks go on, and the failed one is tried again later. Rows that it missed are counted, and the
 count is reported when it works again or the monitor ends.
 """
 
-from __future__ import annotations
-
-import functools
 import math
 import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from launch.monitor.events import EventWriter
-from launch.monitor.snapshot import RunView
-from launch.monitor.terminal import View
-from report.metrics_file import MetricsFile, Row, is_metric
+from report.metrics_file import Row, is_metric
 
+_PERIOD_SECONDS = 1.0
 # The pause before a failed sink is tried again doubles from the first to the last.
 _FIRST_RETRY_PASSES = 10
 _LAST_RETRY_PASSES = 320
@@ -28,63 +23,39 @@ def run_monitor(
     *,
     drain: Callable[[], list[Row]],
     should_stop: Callable[[float], bool],
-    metrics: MetricsFile,
-    events: EventWriter | None,
-    view: View | None,
-    state: RunView | None = None,
-    period_seconds: float = 1.0,
+    sinks: Mapping[str, Callable[[list[Row]], None]],
 ) -> None:
     """Runs until `should_stop(seconds)`, which waits that long at most, returns True.
 
     `drain` returns the rows that have arrived since it was last called, and does not wait for more.
-    `state` is what the view shows: pass one that knows the frames to come and the target ratio, or
-    that has seen the rows of an earlier session. After the stop, what is left is drained once more.
-    An exception from `drain` ends the monitor, with its sinks closed.
+    `sinks` write them, by the names that messages call them by. After the stop, what is left is
+    drained once more. An exception from `drain` ends the monitor.
     """
-    state = RunView() if state is None else state
     checked = _RowCheck()
-    sinks = [_Sink(str(metrics.path), metrics.append)]
-    if events is not None:
-        sinks.append(_Sink(f"TensorBoard events in {events.path}", events.append))
-    if view is not None:
-        show = functools.partial(_show, view, state)
-        sinks.append(_Sink("the terminal view", show, keeps_rows=False))
+    written = [_Sink(name, write_fn) for name, write_fn in sinks.items()]
 
     def run_pass(*, is_last: bool) -> None:
         rows = checked(drain())
-        state.add(rows)
-        for sink in sinks:
+        for sink in written:
             sink.write(rows, is_last=is_last)
 
     try:
         run_pass(is_last=False)
-        while not should_stop(period_seconds):
+        while not should_stop(_PERIOD_SECONDS):
             run_pass(is_last=False)
         run_pass(is_last=True)
     finally:
         checked.report_losses()
-        for sink in sinks:
+        for sink in written:
             sink.report_losses()
-        _close(events=events, view=view)
-
-
-def _show(view: View, state: RunView, rows: list[Row]) -> None:
-    del rows  # The state has them already, and time for a view passes without rows too.
-    view.update(state.snapshot())
 
 
 class _Sink:
-    """One destination that may fail with OSError, and recover.
+    """One destination that may fail with OSError, and recover; rows not written are counted."""
 
-    With `keeps_rows`, rows that are not written are lost and counted; a view only shows the state.
-    """
-
-    def __init__(
-        self, name: str, write_fn: Callable[[list[Row]], None], *, keeps_rows: bool = True
-    ):
+    def __init__(self, name: str, write_fn: Callable[[list[Row]], None]):
         self._name = name
         self._write_fn = write_fn
-        self._keeps_rows = keeps_rows
         self._failing = False
         self._num_lost = 0
         self._retry_passes = _FIRST_RETRY_PASSES
@@ -128,7 +99,7 @@ class _Sink:
 
     def _losses(self) -> str:
         # "Up to": of a batch that failed, the first rows may have been written.
-        return f", up to {self._num_lost} rows lost" if self._keeps_rows else ""
+        return f", up to {self._num_lost} rows lost"
 
 
 class _RowCheck:
@@ -172,16 +143,6 @@ def _fault(row: Row) -> str | None:
         if not is_metric(value):
             return f"neither a number nor a text as {key!r}"
     return None
-
-
-def _close(*, events: EventWriter | None, view: View | None) -> None:
-    for name, closable in (("TensorBoard events", events), ("the terminal view", view)):
-        if closable is None:
-            continue
-        try:
-            closable.close()
-        except OSError as error:
-            _report(f"cannot close {name}: {error.strerror or error}")
 
 
 def _report(message: str) -> None:

@@ -5,8 +5,6 @@ None means "not reported yet". A number that was reported but is not finite is N
 metrics.jsonl), and stays visible as such: a diverged loss must not look like a missing one.
 """
 
-from __future__ import annotations
-
 import collections
 import math
 import numbers
@@ -55,7 +53,7 @@ class Snapshot(NamedTuple):
 
     time: float | None  # Of the newest row, unix seconds.
     frames: int
-    total_frames: int | None
+    total_frames: int
     frames_per_second: float | None
     eta_seconds: float | None
     updates: int | None
@@ -63,7 +61,7 @@ class Snapshot(NamedTuple):
     loss: float | None
     data_wait_fraction: float | None
     samples_per_insert: float | None
-    target_samples_per_insert: float | None
+    target_samples_per_insert: float
     params_version: int | None
     mean_return: float | None  # Over the last training episodes of all actors, at most NUM_RETURNS.
     num_episodes: int  # Training episodes seen so far.
@@ -72,16 +70,14 @@ class Snapshot(NamedTuple):
     replay: Replay | None
 
 
-class RunView:
+class RunState:
     """Folds rows into the state of the run.
 
     The learner owns the frame count, so once it has reported only its rows give progress and rate;
     until then any row does. One role means one clock: hosts need not agree on the time.
     """
 
-    def __init__(
-        self, *, total_frames: int | None = None, target_samples_per_insert: float | None = None
-    ):
+    def __init__(self, *, total_frames: int, target_samples_per_insert: float):
         self._total_frames = total_frames
         self._target_samples_per_insert = target_samples_per_insert
         self._time: float | None = None
@@ -200,9 +196,7 @@ class _Progress:
         return (last_frames - first_frames) / (last_time - first_time)
 
 
-def _eta_seconds(frames: int, total_frames: int | None, rate: float | None) -> float | None:
-    if total_frames is None:
-        return None
+def _eta_seconds(frames: int, total_frames: int, rate: float | None) -> float | None:
     if frames >= total_frames:
         return 0.0
     return (total_frames - frames) / rate if rate else None

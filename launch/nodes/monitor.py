@@ -1,5 +1,6 @@
 """The monitor node: telemetry rows from Reverb to metrics.jsonl and TensorBoard."""
 
+import contextlib
 import logging
 import pathlib
 from typing import Any
@@ -18,13 +19,16 @@ from reverb_server.connection import SERVER_AWAY
 def run_monitor_node(run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Writes rows until the program stops; the launcher draws the picture from the file."""
     stop = lp.stop_event()
-    run_monitor(
-        drain=_Drain(client),
-        should_stop=stop.wait,
-        metrics=MetricsFile(RunDir(run_dir).metrics_file),
-        events=EventWriter(run_dir),
-        view=None,
-    )
+    metrics = MetricsFile(RunDir(run_dir).metrics_file)
+    with contextlib.closing(EventWriter(run_dir)) as events:
+        run_monitor(
+            drain=_Drain(client),
+            should_stop=stop.wait,
+            sinks={
+                str(metrics.path): metrics.append,
+                f"TensorBoard events in {events.path}": events.append,
+            },
+        )
 
 
 class _Drain:

@@ -14,6 +14,7 @@ from rich.table import Table
 from launch import build, config_checks
 from launch.config import Config
 from launch.errors import ExitCode, InputError
+from launch.monitor.units import format_number, format_percent
 from launch.profile import picture
 from launch.profile.actor_speed import measure_actor
 from launch.profile.request import ProfileRequest
@@ -135,8 +136,8 @@ def _sweep(
             str(count),
             f"{run.frames_per_second:,.0f}",
             f"{run.updates_per_second:.1f}",
-            _percent(run.roles["learner"].wait_fraction),
-            _percent(run.roles["actor"].wait_fraction),
+            format_percent(run.roles["learner"].wait_fraction),
+            format_percent(run.roles["actor"].wait_fraction),
             f"{sum(role.cores for role in run.roles.values()):.2f}",
         )
     console.print(table)
@@ -172,22 +173,19 @@ def _print_stages(console: Console, stages: Stages) -> None:
 def _print_run(console: Console, run: TimedRun, limits: Limits) -> None:
     table = Table("role", "nodes", "cores", "waits", title=f"Whole program, {run.seconds:.0f} s")
     for name, role in run.roles.items():
-        table.add_row(name, str(role.nodes), f"{role.cores:.2f}", _percent(role.wait_fraction))
+        table.add_row(
+            name, str(role.nodes), f"{role.cores:.2f}", format_percent(role.wait_fraction)
+        )
     console.print(table)
-    ratio = "-" if run.samples_per_insert is None else f"{run.samples_per_insert:.2f}"
-    ready = "-" if run.batches_ready is None else f"{run.batches_ready:.1f}"
     console.print(
         f"{run.frames_per_second:,.0f} frames/s, {run.updates_per_second:.1f} updates/s, "
-        f"samples/insert {ratio}, batches ready {ready}, parameter age "
+        f"samples/insert {format_number(run.samples_per_insert, '.2f')}, "
+        f"batches ready {format_number(run.batches_ready, '.1f')}, parameter age "
         f"p50 {run.params_age_p50 or 0:.1f} s p99 {run.params_age_p99 or 0:.1f} s, "
         f"core-time efficiency {core_time_efficiency(run, limits):.2f} "
         f"({run.stolen_cores:.2f} cores went to other guests of this host)",
         soft_wrap=True,
     )
-
-
-def _percent(fraction: float | None) -> str:
-    return "-" if fraction is None else f"{fraction:.0%}"
 
 
 def as_json(run: TimedRun) -> dict[str, Any]:

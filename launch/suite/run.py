@@ -14,25 +14,27 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from rich.console import Console
+
 from launch.config import Config
 from launch.engines.options import SlurmOptions
 from launch.engines.record import new_run_id
 from launch.engines.slurm.submit import check_options
 from launch.errors import ExitCode, InputError
-from launch.monitor.follow import MetricsFollower
-from launch.monitor.terminal import format_duration
+from launch.monitor.follow import TAIL_BYTES, MetricsFollower, recent_rows
 from launch.run_dir import RunDir, write_atomically
 from launch.suite.plan import PlannedRun, SuiteRequest, plan_suite, train_command
 from launch.suite.slurm import check_suite, queue_suite, queued_tasks
 from launch.suite.view import Cell, SuiteState, SuiteView
+from launch.supervise.log_file import last_line
+from launch.supervise.node_process import die_with_parent
 from launch.supervise.status_file import read_status
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import die_with_parent
-from report.metrics_file import Row, read_rows
+from report.duration import duration_text
+from report.metrics_file import Row
 
 SUITE_FILE = "suite.json"
 _POLL_SECONDS = 0.5
-_TAIL_BYTES = 1 << 20
 
 
 def suite(
@@ -46,7 +48,7 @@ def suite(
     if request.engine == "slurm":
         return _suite_on_slurm(request, slurm, planned)
     _prepare(request.out, planned)
-    view = SuiteView()
+    view = SuiteView(Console())
     runs = [_Run(run, request.out / "logs" / f"{run.name}.log") for run in planned]
     _say_what_is_there(runs, request.out, view.say)
     try:
@@ -112,7 +114,7 @@ class _Run:
                 start_new_session=True,
                 preexec_fn=die_with_parent(os.getpid()),
             )
-        self._follower = MetricsFollower(self.planned.run_dir.metrics_file, _TAIL_BYTES)
+        self._follower = MetricsFollower(self.planned.run_dir.metrics_file, TAIL_BYTES)
         self._started_at = time.monotonic()
         self.state = "running"
 
@@ -145,7 +147,7 @@ class _Run:
             self.state = "unfinished"
         else:
             self.state = "failed"
-            self.problem = f"exit code {code}: {_last_line(self.log_file)}"
+            self.problem = f"exit code {code}: {last_line(self.log_file)}"
 
     def _add(self, rows: Sequence[Row]) -> None:
         for row in rows:
@@ -185,7 +187,7 @@ def _run_all(runs: Sequence[_Run], parallel: int, view: SuiteView) -> StopSignal
                 view.say(f"started {run.planned.title}; log {run.log_file}")
         for run in active:
             if run.poll():
-                view.say(f"{run.planned.title}: {run.state} after {format_duration(run.seconds)}")
+                view.say(f"{run.planned.title}: {run.state} after {duration_text(run.seconds)}")
         view.update(_state(runs, time.monotonic() - started_at))
         if not waiting and all(run.state != "running" for run in runs):
             return stop
@@ -267,12 +269,5 @@ def _prepare(out: pathlib.Path, planned: Sequence[PlannedRun]) -> _Known:
 
 
 def _tail(run_dir: RunDir) -> list[Row]:
-    if not run_dir.metrics_file.exists():
-        return []
     # Whatever is damaged in it is for the report to tell.
-    return list(read_rows(run_dir.metrics_file, _TAIL_BYTES, on_malformed=lambda error: None))
-
-
-def _last_line(log_file: pathlib.Path) -> str:
-    lines = log_file.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "no output"
+    return recent_rows(run_dir.metrics_file, on_malformed=lambda error: None)

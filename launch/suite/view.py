@@ -9,7 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from launch.monitor.terminal import format_duration
+from launch.monitor.view import can_redraw
+from report.duration import duration_text
 
 _PLAIN_SECONDS = 60.0
 # What is around the grid: progress, legend, heading, and room for the prompt.
@@ -45,11 +46,9 @@ class SuiteState(NamedTuple):
 class SuiteView:
     """Redraws the grid in place on a terminal; elsewhere prints a line a minute."""
 
-    def __init__(self, console: Console | None = None):
-        self._console = Console() if console is None else console
-        # Not console.is_terminal: FORCE_COLOR turns that on for logs, where a live view is noise.
-        on_terminal = self._console.file.isatty() and not self._console.is_dumb_terminal
-        self._live = Live(console=self._console, auto_refresh=False) if on_terminal else None
+    def __init__(self, console: Console):
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False) if can_redraw(console) else None
         self._printed_at: float | None = None
 
     def update(self, state: SuiteState) -> None:
@@ -79,7 +78,7 @@ def format_state(state: SuiteState) -> str:
             parts.append(f"{state.count(name)} {name}")
     parts.append(f"{state.fraction:.1%} of all frames")
     if state.eta_seconds is not None:
-        parts.append(f"ETA {format_duration(state.eta_seconds)}")
+        parts.append(f"ETA {duration_text(state.eta_seconds)}")
     return ", ".join(parts)
 
 

@@ -6,17 +6,19 @@ import sys
 from collections.abc import Callable, Sequence
 
 import portpicker
+from rich.console import Console
 
 from launch.config import Config
 from launch.layout import NodeName
 from launch.monitor.follow import MetricsFollower
-from launch.monitor.snapshot import RunView
-from launch.monitor.terminal import View, make_view
+from launch.monitor.snapshot import RunState
+from launch.monitor.view import View, make_view
 from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
+from launch.supervise.node_process import NodeSpec
 from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import NodeSpec, Outcome, StopStep, Supervisor
+from launch.supervise.supervisor import Outcome, StopStep, Supervisor
 
 # Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
 _STOP_STEPS = (
@@ -56,7 +58,7 @@ def supervise_nodes(
     When another host has `taken_over`, the nodes are killed: their checkpoints would spoil its own.
     """
     # Every host could draw the picture from the shared file; one is enough.
-    view = make_view() if any(name.role == "monitor" for name in names) else None
+    view = make_view(Console()) if any(name.role == "monitor" for name in names) else None
 
     def stop_requested() -> bool:
         if taken_over():
@@ -126,7 +128,7 @@ def _make_display(config: Config, run_dir: RunDir, view: View | None) -> Callabl
     if view is None:
         return lambda: None
     follower = MetricsFollower(run_dir.metrics_file)
-    state = RunView(
+    state = RunState(
         total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
     )
 

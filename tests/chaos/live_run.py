@@ -14,7 +14,7 @@ import reverb
 
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
-from launch.supervise.supervisor import die_with_parent
+from launch.supervise.node_process import die_with_parent
 from report.metrics_file import read_rows
 from reverb_server import counts
 

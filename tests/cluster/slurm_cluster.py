@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from launch.supervise.supervisor import die_with_parent
+from launch.supervise.node_process import die_with_parent
 
 HOSTS = ("h1", "h2", "h3")
 LEARN, ACT = "learn", "act"  # partitions: h1, and the other two

@@ -28,8 +28,8 @@ from launch.config_json import leaf_values
 from launch.engines.serial.replay import SerialReplay
 from launch.errors import ExitCode, InputError
 from launch.learner_state import Parts, join_parts, periods_of, restore, save, split_parts
-from launch.monitor.snapshot import RunView
-from launch.monitor.terminal import PlainView
+from launch.monitor.plain_view import PlainView
+from launch.monitor.snapshot import RunState
 from launch.run_dir import RunDir
 from launch.scores import evaluation_row
 from launch.seeds import environment_seed, seed_for
@@ -272,7 +272,7 @@ class _Log:
     def __init__(self, config: Config, run_dir: RunDir):
         self._file = MetricsFile(run_dir.metrics_file)
         self._view = PlainView()
-        self._state = RunView(
+        self._state = RunState(
             total_frames=config.frames,
             target_samples_per_insert=config.replay.samples_per_insert,
         )

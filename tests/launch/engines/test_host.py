@@ -19,8 +19,9 @@ from launch.errors import InputError
 from launch.layout import NodeName
 from launch.run_dir import RunDir
 from launch.supervise import nodes_on_host as host_nodes
+from launch.supervise.node_process import NodeSpec
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import NodeSpec, Outcome
+from launch.supervise.supervisor import Outcome
 from tests.launch.cli.test_bad_input import refuse
 
 

@@ -12,7 +12,8 @@ import time
 import pytest
 
 from launch.layout import NodeName
-from launch.supervise.supervisor import NodeSpec, Outcome, StopStep, Supervisor
+from launch.supervise.node_process import NodeSpec
+from launch.supervise.supervisor import Outcome, StopStep, Supervisor
 
 WAIT_SECONDS = 60.0
 FOREVER = "import time\nwhile True: time.sleep(0.05)"
@@ -138,7 +139,7 @@ def test_a_node_known_to_end_by_itself_is_waited_for(site):
 
 
 def test_a_node_that_keeps_failing_ends_the_run_with_its_last_words(site, monkeypatch):
-    monkeypatch.setattr("launch.supervise.supervisor._MAX_QUICK_FAILURES", 2)
+    monkeypatch.setattr("launch.supervise.node_process._MAX_QUICK_FAILURES", 2)
     code = "import sys\nprint('no such game')\nsys.exit(3)"
     assert (
         site.supervisor([site.spec("a", code), site.spec("main", FOREVER)]).run() is Outcome.FAILED
@@ -147,7 +148,7 @@ def test_a_node_that_keeps_failing_ends_the_run_with_its_last_words(site, monkey
 
 
 def test_a_node_that_a_signal_suspended_is_killed_and_started_again(site, monkeypatch):
-    monkeypatch.setattr("launch.supervise.supervisor._SUSPENDED_SECONDS", 0.3)
+    monkeypatch.setattr("launch.supervise.node_process.SUSPENDED_SECONDS", 0.3)
     code = """
 import os, signal
 if os.environ['RESTART'] == '0':

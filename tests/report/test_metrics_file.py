@@ -1,0 +1,136 @@
+"""metrics.jsonl on real files: full disks, torn lines and odd numbers."""
+
+import errno
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from report.metrics_file import MetricsFile, encode_row, read_rows
+from tests.report.full_disk import file_size_limit
+from tests.report.metric_rows import actor_row, learner_row
+
+
+def test_rows_come_back_as_they_were_appended(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    rows = [learner_row(frames=4, loss=0.25, note="ü"), actor_row(0, frames=8, epsilon=1.0)]
+    MetricsFile(path).append(rows[:1])
+    MetricsFile(path).append(rows[1:])
+    assert list(read_rows(path)) == rows
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_nan_and_infinities_are_written_as_null(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    MetricsFile(path).append([learner_row(loss=math.nan, a=math.inf, b=np.float32(-np.inf))])
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    row = json.loads(path.read_text(), parse_constant=refuse)
+    assert (row["loss"], row["a"], row["b"]) == (None, None, None)
+
+
+def test_numpy_scalars_are_written_as_plain_numbers() -> None:
+    row = json.loads(encode_row({"updates": np.int64(3), "loss": np.float32(0.5)}))
+    assert row == {"updates": 3, "loss": 0.5}
+    assert isinstance(row["updates"], int)
+
+
+def test_a_value_without_a_json_form_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with pytest.raises(TypeError, match=r"'weights' is array"):
+        MetricsFile(path).append([learner_row(), learner_row(weights=np.zeros(2))])
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("torn_bytes", [1, 20, 9000])
+def test_a_torn_last_line_is_removed_by_the_next_append(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], torn_bytes: int
+) -> None:
+    path = tmp_path / "metrics.jsonl"
+    first, second = learner_row(frames=1), learner_row(frames=2)
+    torn = encode_row(learner_row(note="x" * 10_000))[:torn_bytes]
+    path.write_bytes(encode_row(first) + torn)
+    MetricsFile(path).append([second])
+    assert list(read_rows(path)) == [first, second]
+    assert f"removed its {torn_bytes} bytes" in capsys.readouterr().err
+
+
+def test_a_file_that_is_nothing_but_a_torn_line_starts_afresh(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"time": 1')
+    MetricsFile(path).append([learner_row()])
+    assert list(read_rows(path)) == [learner_row()]
+
+
+def test_a_last_row_that_lacks_only_its_newline_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(encode_row(learner_row(frames=1)).rstrip(b"\n"))
+    MetricsFile(path).append([learner_row(frames=2)])
+    assert [row["frames"] for row in read_rows(path)] == [1, 2]
+
+
+def test_a_write_that_runs_out_of_room_leaves_whole_lines_only(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    metrics = MetricsFile(path)
+    rows = [learner_row(frames=frames) for frames in range(4)]
+    room_bytes = len(encode_row(rows[0])) * 5 // 2
+    with file_size_limit(room_bytes), pytest.raises(OSError, match="File too large"):
+        metrics.append(rows)
+    assert path.read_bytes() == encode_row(rows[0]) + encode_row(rows[1])
+    metrics.append(rows[3:])
+    assert list(read_rows(path)) == [*rows[:2], rows[3]]
+
+
+def test_a_full_disk_is_an_os_error() -> None:
+    with pytest.raises(OSError) as caught:
+        MetricsFile("/dev/full").append([learner_row()])
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(encode_row(learner_row()) + b'{"time": 12.5, "ro')
+    assert list(read_rows(path)) == [learner_row()]
+
+
+@pytest.mark.parametrize("line", [b'{"time": 12.5, "ro', b"[1, 2]", b"", b"\xff{}"])
+def test_a_malformed_line_in_the_middle_names_file_and_line(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "metrics.jsonl"
+    row = encode_row(learner_row())
+    path.write_bytes(row + row + line + b"\n" + row)
+    with pytest.raises(ValueError, match=rf"{re.escape(str(path))}, line 3: "):
+        list(read_rows(path))
+
+
+def test_the_line_number_is_right_when_only_the_tail_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    row = encode_row(learner_row())
+    path.write_bytes(row * 100 + b"{\n" + row)
+    with pytest.raises(ValueError, match="line 101: "):
+        list(read_rows(path, tail_bytes=3 * len(row)))
+
+
+def test_the_tail_holds_exactly_the_lines_that_start_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    rows = [learner_row(frames=frames) for frames in range(10)]
+    MetricsFile(path).append(rows)
+    line_bytes = len(encode_row(rows[0]))
+    for tail_bytes in range(0, 11 * line_bytes):
+        num_rows = min(10, tail_bytes // line_bytes)
+        assert list(read_rows(path, tail_bytes)) == rows[10 - num_rows :], tail_bytes
+
+
+def test_a_line_finished_while_reading_does_not_break_the_reader(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    first, second = encode_row(learner_row(frames=1)), encode_row(learner_row(frames=2))
+    path.write_bytes(first.rstrip(b"\n"))
+    rows = read_rows(path)
+    assert next(rows)["frames"] == 1
+    with open(path, "ab") as file:
+        file.write(b"\n" + second)
+    assert list(rows) == []
