@@ -38,7 +38,7 @@ from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.stages import make_draw
 from launch.run_dir import describe
 from learner import acting
-from reverb_server import counts
+from reverb_server.client import read_counts
 from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.writer import ExperienceWriter
 
@@ -65,9 +65,9 @@ def _watch(
     server: ReplayProcess, actors: int, seconds: float, stop: Event, ages: Any, shares: int
 ) -> Point:
     client = reverb.Client(server.address)
-    began, before, cores = time.monotonic(), counts.read_counts(client), server.core_seconds()
+    began, before, cores = time.monotonic(), read_counts(client), server.core_seconds()
     time.sleep(seconds)
-    after, used = counts.read_counts(client), server.core_seconds() - cores
+    after, used = read_counts(client), server.core_seconds() - cores
     elapsed = time.monotonic() - began
     stop.set()
     seen = [age for _ in range(shares) for age in ages.get(timeout=_AGES_SECONDS)]
@@ -84,7 +84,7 @@ def _wait_for_traffic(address: str, *, sample: bool) -> None:
     client = reverb.Client(address)
     deadline = time.monotonic() + _START_SECONDS
     while True:
-        table = counts.read_counts(client)
+        table = read_counts(client)
         if table.inserts > _FILL_STEPS and (table.samples > 0 or not sample):
             return
         if time.monotonic() > deadline:

@@ -27,11 +27,10 @@ class Batch(NamedTuple):
 
 
 class ReplayCounts(NamedTuple):
-    """What the replay table says of itself."""
+    """How many items were ever inserted into replay, and sampled from it."""
 
     inserts: int
     samples: int
-    size: int
 
 
 class Progress(NamedTuple):

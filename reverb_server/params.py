@@ -16,9 +16,7 @@ import numpy as np
 import reverb
 
 from reverb_server import tables
-from reverb_server.connection import SERVER_AWAY
-
-_INFO_TIMEOUT_SECONDS = 5
+from reverb_server.client import SERVER_AWAY, table_info
 
 
 class PublishedParams(NamedTuple):
@@ -197,7 +195,7 @@ class ParamsPuller:
             self._stop.wait(self._poll_seconds)
 
     def _poll(self) -> None:
-        info = self._client.server_info(timeout=_INFO_TIMEOUT_SECONDS)[tables.PARAMS]
+        info = table_info(self._client, tables.PARAMS)
         inserts = info.rate_limiter_info.insert_stats.completed
         if info.current_size == 0 or inserts == self._seen_inserts:
             return

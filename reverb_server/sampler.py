@@ -1,13 +1,11 @@
-"""Samples batches of experience from the `replay` table, and sends new priorities back.
+"""Samples batches of experience from the `replay` table.
 
 The time limit is the server's: while the server is away, a sample waits until it is back. So draw
 from a thread of its own (`learner.prefetch`), whose taker has a limit too.
 """
 
 import logging
-import queue
-import threading
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import reverb
@@ -96,56 +94,3 @@ class BatchSampler:
         # (1 / (N P))^beta, scaled so that the largest of the batch is 1.
         weights = (info.table_size * info.probability) ** -self._prioritization.beta
         return (weights / weights.max()).astype(np.float32)
-
-
-class PriorityUpdater:
-    """Sends priorities from a thread of its own: a server that is away must not hold the learner.
-
-    What the server is too slow to take is dropped and counted.
-    """
-
-    def __init__(self, client: reverb.Client, *, max_waiting: int = 16):
-        self._client = client
-        self._queue: queue.Queue[tuple[np.ndarray, Any] | None] = queue.Queue(max_waiting)
-        self._error: Exception | None = None
-        self.dropped_updates = 0
-        self._thread = threading.Thread(target=self._run, name="priorities", daemon=True)
-        self._thread.start()
-
-    def __call__(self, keys: np.ndarray, td: Any) -> None:
-        """Hands over the errors of one batch; `td` may still be on its way from the device."""
-        if self._error is not None:
-            raise self._error
-        try:
-            self._queue.put_nowait((keys, td))
-        except queue.Full:
-            if self.dropped_updates == 0:
-                logging.warning("the replay server takes no priorities; dropping them for now")
-            self.dropped_updates += 1
-
-    def close(self, timeout_seconds: float = 2.0) -> None:
-        """Sends what is waiting, for so long at most. Raises what ended the thread, if anything."""
-        try:
-            self._queue.put(None, timeout=timeout_seconds)
-        except queue.Full:
-            logging.info("left the last priorities unsent")
-            return
-        self._thread.join(timeout_seconds)
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        try:
-            while (update := self._queue.get()) is not None:
-                keys, td = update
-                update_priorities(self._client, keys, np.asarray(td))
-        except Exception as error:
-            self._error = error
-
-
-def update_priorities(client: reverb.Client, keys: np.ndarray, td: np.ndarray) -> None:
-    """Sets the priorities of sampled items to their absolute error. Waits for the server."""
-    # The floor keeps every item reachable.
-    priorities = np.abs(td) + 1e-6
-    updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
-    client.mutate_priorities(tables.REPLAY, updates=updates)

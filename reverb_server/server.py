@@ -9,9 +9,8 @@ from typing import Any
 import psutil
 import reverb
 
-from reverb_server import counts
 from reverb_server.checkpoint import CheckpointFolder
-from reverb_server.connection import SERVER_AWAY
+from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.port import check_port_free
 
 
@@ -53,7 +52,7 @@ def serve(
 def _status(client: reverb.Client) -> dict[str, Any]:
     resident = {"bytes": psutil.Process().memory_info().rss}
     try:
-        table = counts.read_counts(client)
+        table = read_counts(client)
     except SERVER_AWAY as error:
         # The server runs in this process: it is overloaded, not gone. The next report tells more.
         logging.warning("the replay server is slow to answer: %s", error)

@@ -17,8 +17,8 @@ import numpy as np
 import reverb
 
 from reverb_server import tables
+from reverb_server.client import table_info
 
-_INFO_TIMEOUT_SECONDS = 5
 _MAX_PENDING_ROWS = 256
 
 
@@ -84,7 +84,7 @@ class TelemetryReader:
         the background and come with a later call.
         """
         if self._reading is None:
-            info = self._client.server_info(timeout=_INFO_TIMEOUT_SECONDS)[tables.TELEMETRY]
+            info = table_info(self._client, tables.TELEMETRY)
             if info.current_size > 0:
                 self._reading = threading.Thread(
                     target=self._read, args=(info.current_size,), name="telemetry", daemon=True

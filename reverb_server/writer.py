@@ -9,6 +9,7 @@ import numpy as np
 import reverb
 
 from reverb_server import tables
+from reverb_server.client import table_info
 
 StepRow = tuple[np.ndarray, int, float, float, float, int]  # frame, then STEP_FIELDS
 ItemRows = tuple[int, int]  # source and bootstrap row, as negative indices: -1 is the newest row
@@ -21,7 +22,6 @@ _NEW_PRIORITY = 1.0
 # with 2 and 10: two frames side by side compress into little more than one. Longer frame chunks
 # would save little more and send frames nobody asked for.
 _FRAME_CHUNK, _STEP_CHUNK = 2, 10
-_INFO_TIMEOUT_SECONDS = 5
 _WAIT_SECONDS = 0.25  # longest wait between two looks at should_stop
 _CLOSE_SECONDS = 1.0  # what the last items get, all streams together
 
@@ -145,7 +145,7 @@ def _rows(first: int, length: int) -> slice:
 
 def _check_signature(client: reverb.Client, n_step: int) -> None:
     """Raises when the table wants other items, or when the server does not answer in time."""
-    theirs = client.server_info(timeout=_INFO_TIMEOUT_SECONDS)[tables.REPLAY].signature
+    theirs = table_info(client, tables.REPLAY).signature
     if theirs != tables.replay_signature(n_step):
         raise SignatureError(
             f"replay holds items of {theirs}, this actor makes n_step={n_step}; "

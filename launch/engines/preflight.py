@@ -55,7 +55,7 @@ def wait_for_replay(run_dir: RunDir) -> None:
     """Returns when replay answers; raises when a learner's host is up and replay still does not."""
     import reverb
 
-    from reverb_server.connection import SERVER_AWAY
+    from reverb_server.client import SERVER_AWAY
 
     learner = _LearnerHost(run_dir)
     started = time.monotonic()

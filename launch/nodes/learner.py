@@ -22,9 +22,10 @@ from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
 from learner.update import LearnerState
-from reverb_server import counts, sampler, telemetry
-from reverb_server.connection import SERVER_AWAY
+from reverb_server import sampler, telemetry
+from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.params import ParamsPublisher
+from reverb_server.priorities import PriorityUpdater
 
 
 def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
@@ -37,7 +38,7 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     source = make_sampler(config, client.server_address)
     publisher = ParamsPublisher(client)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
-    priorities = sampler.PriorityUpdater(client) if config.replay.prioritized else None
+    priorities = PriorityUpdater(client) if config.replay.prioritized else None
     flatten = jax.jit(acting.flatten_acting)
 
     def publish(state: LearnerState, progress: Progress) -> None:
@@ -101,8 +102,9 @@ def to_device(sampled: sampler.SampledBatch | None) -> Batch | None:
 
 def _counts(client: reverb.Client) -> ReplayCounts | None:
     try:
-        return ReplayCounts(*counts.read_counts(client))
+        counts = read_counts(client)
     except SERVER_AWAY as error:
         # The server is away for a moment; the learner goes on with the last count.
         logging.warning("replay does not answer: %s", error)
         return None
+    return ReplayCounts(inserts=counts.inserts, samples=counts.samples)

@@ -13,7 +13,7 @@ from launch.monitor.loop import run_monitor
 from launch.run_dir import RunDir
 from report.metrics_file import MetricsFile
 from reverb_server import telemetry
-from reverb_server.connection import SERVER_AWAY
+from reverb_server.client import SERVER_AWAY
 
 
 def run_monitor_node(run_dir: pathlib.Path, client: reverb.Client) -> None:

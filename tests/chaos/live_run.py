@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 import reverb
@@ -16,7 +16,7 @@ from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from launch.supervise.node_process import die_with_parent
 from report.metrics_file import read_rows
-from reverb_server import counts
+from reverb_server.client import SERVER_AWAY, TableCounts, read_counts
 
 ROOT = pathlib.Path(__file__).parents[2]
 N_STEP = 5
@@ -41,14 +41,6 @@ FLAGS = (
 
 class NotRecoveredError(Exception):
     """The run did not go on within its time."""
-
-
-class Counts(NamedTuple):
-    """What the server says of the replay table."""
-
-    inserts: int
-    samples: int
-    size: int
 
 
 class LiveRun:
@@ -125,11 +117,11 @@ class LiveRun:
         """Where the server is."""
         return self.run_dir.address_file.read_text().strip()
 
-    def counts(self) -> Counts | None:
+    def counts(self) -> TableCounts | None:
         """Inserts, samples and size, or None while the server does not answer."""
         try:
-            return Counts(*counts.read_counts(reverb.Client(self.address), timeout_seconds=2))
-        except (RuntimeError, reverb.ReverbError, FileNotFoundError):
+            return read_counts(reverb.Client(self.address), timeout_seconds=2)
+        except (*SERVER_AWAY, FileNotFoundError):
             return None
 
     def newest_checkpoint(self) -> int:
@@ -157,7 +149,7 @@ class LiveRun:
         self.wait("the run starts", self.all_running, seconds)
         self.wait_progress(seconds)
 
-    def wait_progress(self, seconds: float) -> Counts:
+    def wait_progress(self, seconds: float) -> TableCounts:
         """Waits until actors insert and the learner samples; returns the first counts seen."""
         first = self.wait("the server answers", self.counts, seconds)
 

@@ -64,7 +64,7 @@ class World:
             inserts = next(self.counts_script)
         else:
             inserts = int(self.now * self.inserts_per_second)
-        return None if inserts is None else ReplayCounts(inserts, samples=8 * inserts, size=inserts)
+        return None if inserts is None else ReplayCounts(inserts, samples=8 * inserts)
 
     def run(self, periods: Periods, steps: StepCounter, updates: int = 0) -> LearnerState:
         self.updates_per_call = periods.updates_per_batch

@@ -11,7 +11,8 @@ import pytest
 import reverb
 from hypothesis import strategies as st
 
-from reverb_server import counts, sampler, tables, writer
+from reverb_server import sampler, tables, writer
+from reverb_server.client import read_counts
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
 
 FRAME = np.zeros((84, 84), np.uint8)
@@ -136,7 +137,7 @@ def test_with_the_smallest_accepted_band_both_sides_go_on_and_the_ratio_is_kept(
     inserting.join()
 
     assert done == [None]
-    table = counts.read_counts(client)
+    table = read_counts(client)
     off = (table.inserts - limit.warmup_steps) * samples_per_insert - table.samples
     assert abs(off) <= limit.error_buffer
     # What the table counts as sampled reached the learner, but for what is in flight.

@@ -15,7 +15,8 @@ import portpicker
 import pytest
 import reverb
 
-from reverb_server import counts, port, server, tables, writer
+from reverb_server import port, server, tables, writer
+from reverb_server.client import TableCounts, read_counts
 from reverb_server.rate_limit import RateLimit
 
 Tables = Callable[..., list[reverb.Table]]
@@ -98,12 +99,12 @@ def test_a_stopped_server_comes_back_with_its_items_and_counters(
     found: dict[str, Any] = {}
 
     def look(client: reverb.Client) -> None:
-        found["counts"] = counts.read_counts(client)
+        found["counts"] = read_counts(client)
         samples = client.sample(tables.REPLAY, 500, emit_timesteps=False)
         found["rewards"] = {float(sample.data[2][0, 1]) for sample in samples}
 
     run(make_tables, directory, [look])
-    assert found["counts"] == counts.TableCounts(inserts=12, samples=4, size=12)
+    assert found["counts"] == TableCounts(inserts=12, samples=4, size=12)
     assert found["rewards"] == {float(i) for i in range(12)}
 
 

@@ -13,7 +13,8 @@ import tensorflow as tf
 from reverb.cc import schema_pb2
 
 from actors.n_step import NStepStream, Row
-from reverb_server import counts, sampler, tables, telemetry, writer
+from reverb_server import priorities, sampler, tables, telemetry, writer
+from reverb_server.client import read_counts
 from reverb_server.params import ParamsPublisher
 from reverb_server.rate_limit import RateLimit
 
@@ -157,7 +158,7 @@ def test_every_step_of_every_stream_arrives_as_one_item_with_the_values_played(
 
     seen = sample_all(open_sampler(server, n_step=n), len(expected))
 
-    table = counts.read_counts(connect(server))
+    table = read_counts(connect(server))
     assert table.size == table.inserts == len(expected)
     assert seen.keys() == expected.keys()
     for key, item in expected.items():
@@ -228,7 +229,7 @@ def test_the_server_holds_each_frame_once(
 
     stored = stored_frame_rows(pathlib.Path(client.checkpoint()))
 
-    assert counts.read_counts(client).size == 120
+    assert read_counts(client).size == 120
     # Each played frame, at most the padding beside it: not the eight of every item.
     assert 120 <= sum(dict(stored).values()) <= rows_appended
     # Now and then Reverb sends a chunk again that it had dropped from its list of sent ones.
@@ -281,7 +282,7 @@ class TestHeldBack:
             waited = target.waited_seconds
         assert len(asked) == 3
         assert 0.0 < asked[-1] - asked[0] <= waited <= time.monotonic() - started
-        assert counts.read_counts(client).size == 6
+        assert read_counts(client).size == 6
 
     def test_writing_goes_on_as_soon_as_someone_samples(
         self, make_server: MakeServer, connect: Connect
@@ -299,7 +300,7 @@ class TestHeldBack:
         ) as target:
             play(target, make_streams(1, [14]), 1)
         assert any(held)
-        assert counts.read_counts(connect(server)).size > 6
+        assert read_counts(connect(server)).size > 6
 
     def test_neither_telemetry_nor_parameters_wait_for_a_full_replay(
         self, make_server: MakeServer, connect: Connect, eventually: Callable[..., Any]
@@ -318,7 +319,7 @@ class TestHeldBack:
 
             assert [row["held"] for row in telemetry.TelemetryReader(client).drain()] == [True]
             assert client.server_info(5)[tables.PARAMS].current_size == 1
-            assert counts.read_counts(client).size == 6
+            assert read_counts(client).size == 6
 
 
 def test_leaving_the_writer_is_quick_when_the_server_is_gone(
@@ -343,7 +344,7 @@ def test_a_writer_goes_on_when_the_server_is_back_on_its_port(
         server.stop()
         revived = make_server(port=server.port)
         play(target, make_streams(1, [5], seed=1), 1)
-        assert counts.read_counts(connect(revived), timeout_seconds=30).size >= 5
+        assert read_counts(connect(revived), timeout_seconds=30).size >= 5
 
 
 class TestSampler:
@@ -369,7 +370,7 @@ class TestSampler:
             play(target, make_streams(1, [4]), 1)
         keys = item_keys(server, 4)
         errors = np.array([1.0, 4.0, 9.0, 16.0], np.float32)
-        sampler.update_priorities(connect(server), keys, -errors)
+        priorities.update_priorities(connect(server), keys, -errors)
 
         source = open_sampler(server, prioritization=scheme, batch_size=64)
         batch = source()
@@ -392,7 +393,7 @@ class TestSampler:
         keys = item_keys(server, 16)
         errors = np.zeros(16, np.float32)
         errors[5] = -1e6
-        updater = sampler.PriorityUpdater(connect(server))
+        updater = priorities.PriorityUpdater(connect(server))
         updater(keys, errors)
         updater.close(timeout_seconds=30.0)
 
@@ -405,7 +406,7 @@ class TestSampler:
         self, make_server: MakeServer, connect: Connect
     ) -> None:
         server = make_server(prioritization=tables.Prioritization(0.6, 0.4))
-        updater = sampler.PriorityUpdater(connect(server), max_waiting=2)
+        updater = priorities.PriorityUpdater(connect(server), max_waiting=2)
         server.stop()
         for _ in range(10):
             updater(np.array([1], np.uint64), np.array([0.5]))
@@ -416,7 +417,7 @@ class TestSampler:
     def test_a_failed_priority_update_surfaces(
         self, make_server: MakeServer, connect: Connect
     ) -> None:
-        updater = sampler.PriorityUpdater(connect(make_server()))
+        updater = priorities.PriorityUpdater(connect(make_server()))
         updater(np.array([1, 2], np.uint64), np.array([0.5]))
         with pytest.raises(ValueError, match="shorter"):
             updater.close(timeout_seconds=30.0)

@@ -93,9 +93,7 @@ class SerialSystem:
             return self._state  # the run was over when it was stored
         edges = Edges(
             next_batch=self._next_batch,
-            read_counts=lambda: ReplayCounts(
-                self._replay.inserts, self._replay.samples, self._replay.size
-            ),
+            read_counts=lambda: ReplayCounts(self._replay.inserts, self._replay.samples),
             publish=self._publish,
             report=self._report,
             save=self._save,
