@@ -22,7 +22,7 @@ def check_config(config: Config) -> None:
         bounds.check(**{name: value})
     _check_warmup(config)
     replay_limit(config)
-    _check_names(config)
+    check_names(config)
 
 
 def bounded_fields(section: Any) -> Iterator[tuple[str, float | None, Bounds]]:
@@ -34,6 +34,16 @@ def bounded_fields(section: Any) -> Iterator[tuple[str, float | None, Bounds]]:
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, Bounds):
                 yield name, value, extra
+
+
+def check_names(config: Config) -> None:
+    """The game, the algorithm and the network must be found, here and on every host of a run."""
+    try:
+        check_game(config.environment.game)
+    except UnknownGameError as error:
+        raise InputError(str(error)) from None
+    names.find_loss(config.learner.algorithm)
+    names.find_architecture(config.learner.network)
 
 
 def check_machine(config: Config) -> None:
@@ -54,15 +64,6 @@ def _check_memory(config: Config) -> None:
             f"{needed / 2**30:.1f} GiB but {available / 2**30:.1f} GiB are free; "
             "lower --replay-capacity-steps"
         )
-
-
-def _check_names(config: Config) -> None:
-    try:
-        check_game(config.environment.game)
-    except UnknownGameError as error:
-        raise InputError(str(error)) from None
-    names.find_loss(config.learner.algorithm)
-    names.find_architecture(config.learner.network)
 
 
 def _check_warmup(config: Config) -> None:

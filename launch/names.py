@@ -4,8 +4,12 @@ The learner's registries own the names. They import JAX, which takes a second, s
 when a name is looked up: `vantage status` never does.
 """
 
+import os
 import re
+import sys
 import typing
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from launch.errors import InputError
 
@@ -13,12 +17,14 @@ if typing.TYPE_CHECKING:
     from learner.losses import Loss
     from learner.networks import Architecture
 
-# Of a name, or of module:Name. Such a text is safe in a file name and on a terminal.
-SPEC = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_]\w*)?", re.ASCII)
+Part = TypeVar("Part")
+
+# A name, or module:Name. Such a text is safe in file names and on a terminal.
+SPEC = re.compile(r"[^\W\d][\w.]*(:[^\W\d]\w*)?")
 
 
 def algorithm_names() -> tuple[str, ...]:
-    """The registered algorithms, the paper's four first."""
+    """The registered algorithms."""
     from learner.losses import ALGORITHMS
 
     return tuple(ALGORITHMS)
@@ -34,25 +40,39 @@ def network_names() -> tuple[str, ...]:
 def find_loss(spec: str) -> "Loss":
     """The algorithm of that name; raises InputError, in one line, where there is none."""
     from learner.losses import ALGORITHMS
-    from learner.registry import resolve
+    from learner.trial import try_loss
 
-    try:
-        return resolve(spec, ALGORITHMS)
-    except ValueError as error:
-        raise InputError(f"algorithm={error}") from error
+    return _find("algorithm", spec, ALGORITHMS, try_loss)
 
 
 def find_architecture(spec: str) -> "Architecture":
     """The network of that name; raises InputError, in one line, where there is none."""
     from learner.networks import ARCHITECTURES
-    from learner.registry import resolve
+    from learner.trial import try_architecture
 
-    try:
-        return resolve(spec, ARCHITECTURES)
-    except ValueError as error:
-        raise InputError(f"network={error}") from error
+    return _find("network", spec, ARCHITECTURES, try_architecture)
 
 
 def file_name(spec: str) -> str:
     """A name as a part of file names: a colon would be a host or a drive to other programs."""
     return spec.replace(":", ".")
+
+
+def _find(
+    field: str, spec: str, registry: Mapping[str, Part], try_out: Callable[[Part], None]
+) -> Part:
+    from learner.registry import resolve
+
+    # What is in the current folder can be imported, as `python -m` has it: nodes are started so.
+    if ":" in spec and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        part = resolve(spec, registry)
+    except ValueError as error:
+        raise InputError(f"{field}={error}") from error
+    if ":" in spec:
+        try:
+            try_out(part)
+        except ValueError as error:
+            raise InputError(f"{field}='{spec}': {error}") from error
+    return part

@@ -31,8 +31,11 @@ def _imported(spec: str) -> Any:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise ValueError(
-            f"'{spec}' cannot be imported: {error}; is its folder in PYTHONPATH?"
+            f"'{spec}' cannot be imported: {error}; "
+            "start from the module's folder, or put it on PYTHONPATH"
         ) from error
+    except Exception as error:  # a module may do anything when it is imported
+        raise ValueError(f"'{spec}' cannot be imported: {_in_one_line(error)}") from error
     if not hasattr(module, name):
         raise ValueError(f"'{spec}': there is no {name} in {module.__file__ or module_name}")
     return getattr(module, name)
@@ -43,8 +46,14 @@ def _made(spec: str, found: Any) -> Any:
         return found
     try:
         return found()
-    except TypeError as error:
-        raise ValueError(f"'{spec}' is made without arguments, and cannot be: {error}") from error
+    except Exception as error:
+        raise ValueError(
+            f"'{spec}' is made without arguments, and cannot be: {_in_one_line(error)}"
+        ) from error
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 def _checked(spec: str, part: Any, registry: Mapping[str, T]) -> T:

@@ -11,7 +11,8 @@ import pathlib
 import sys
 import time
 
-from launch.errors import ExitCode
+from launch import config_checks
+from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.supervise.status_file import SILENT_SECONDS
 
@@ -39,6 +40,14 @@ def check_imports() -> None:
             raise PreflightError(
                 f"{sys.executable} cannot import {name}: {_first_line(error)}"
             ) from error
+
+
+def check_names(run_dir: RunDir) -> None:
+    """A module of the user's own must be here too."""
+    try:
+        config_checks.check_names(run_dir.load_config())
+    except InputError as error:
+        raise PreflightError(str(error)) from error
 
 
 def check_gpu(gres: str) -> None:
@@ -108,10 +117,12 @@ def _first_line(error: Exception) -> str:
 def main(argv: list[str]) -> ExitCode:
     """Entry point of the process."""
     _, root, role, gres = argv
+    run_dir = RunDir(pathlib.Path(root))
     try:
         check_imports()
+        check_names(run_dir)
         if role == "actor":
-            wait_for_replay(RunDir(pathlib.Path(root)))
+            wait_for_replay(run_dir)
         else:
             check_gpu(gres)
     except NoLearnerError as error:

@@ -39,6 +39,10 @@ class Abrupt(Tripled):
 class Asking(Tripled):
     depth: int = dataclasses.field(kw_only=True)
 
+class Failing(Tripled):
+    def __init__(self):
+        raise ValueError("of two lines\\nand more")
+
 instance = Tripled(width=5)
 """
 
@@ -63,6 +67,7 @@ PARTS: Mapping[str, Part] = {"single": Part(), "double": OtherPart(2)}
 def own_module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_parts.py").write_text(MODULE)
     (tmp_path / "own_needs.py").write_text("import a_module_nobody_has")
+    (tmp_path / "own_typo.py").write_text("class Tripled:\n  width = = 3")
     monkeypatch.syspath_prepend(tmp_path)
 
 
@@ -82,8 +87,13 @@ def test_a_class_or_an_instance_of_another_module_is_taken(spec: str, scaled: in
         ("own_parts:", "not of the form module:Name"),
         (":Tripled", "not of the form module:Name"),
         (".own_parts:Tripled", "not of the form module:Name"),
-        ("no_such_parts:Tripled", "No module named 'no_such_parts'; is its folder in PYTHONPATH"),
+        (
+            "no_such_parts:Tripled",
+            "No module named 'no_such_parts'; start from the",
+        ),
         ("own_needs:Tripled", "No module named 'a_module_nobody_has'"),
+        ("own_typo:Tripled", "SyntaxError: invalid syntax"),
+        ("own_parts:Failing", "cannot be: ValueError: of two lines"),
         ("own_parts:Quadrupled", "there is no Quadrupled in .*own_parts.py"),
         ("own_parts:Unfinished", "has no scaled; it needs scaled, width"),
         ("own_parts:Narrow", r"scaled must take \(factor\)"),
