@@ -87,12 +87,12 @@ def problem_of(
     return Problem(behavior.empirical_model(mdp, data), data.weights, mu, policy)
 
 
-def squared_norm(tables: Tables, problem: Problem, centred_by: str) -> jax.Array:
+def squared_norm(tables: Tables, problem: Problem, centered_by: str) -> jax.Array:
     """(f(x, a) - f(x, nu))^2 averaged over the samples (paper, Appendix D)."""
     f = tables.advantage
-    nu = problem.mu if centred_by == "mu" else jnp.full_like(f, 1.0 / f.shape[1])
-    centre = mdps.mean_under(nu, f)
-    return jnp.sum(problem.weights * (f - centre[:, None]) ** 2)
+    nu = problem.mu if centered_by == "mu" else jnp.full_like(f, 1.0 / f.shape[1])
+    center = mdps.mean_under(nu, f)
+    return jnp.sum(problem.weights * (f - center[:, None]) ** 2)
 
 
 def make_step(
@@ -155,8 +155,8 @@ def _measure_all(
 
     over_epsilons = jax.vmap(jax.vmap(scored), (None, 0))
     norms = {}
-    for name, (algorithm, centred_by) in NORMS.items():
-        norm = jax.vmap(jax.vmap(functools.partial(squared_norm, centred_by=centred_by)))
+    for name, (algorithm, centered_by) in NORMS.items():
+        norm = jax.vmap(jax.vmap(functools.partial(squared_norm, centered_by=centered_by)))
         norms[name] = norm(tables[algorithm], problems)
     performance = {name: over_epsilons(mdp, tables[name]) for name in tables}
     return {"performance": performance, "norms": norms}

@@ -35,7 +35,7 @@ class EvaluationResult(NamedTuple):
 
     budgets: np.ndarray  # [B]
     updates: np.ndarray  # [P]
-    advantage_error: dict[str, np.ndarray]  # [P, B, S] of `va`, `td` and `va_centred`
+    advantage_error: dict[str, np.ndarray]  # [P, B, S] of `va`, `td` and `va_centered`
     q_error: dict[str, np.ndarray]  # [P, B, S] of `va` and `td`
     advantage_floor: np.ndarray  # [S]: ||A_mu^pi - A^pi||_2, what `va` tends to with all data
 
@@ -94,7 +94,11 @@ def _make_problems(instance: Instance, setting: Setting) -> Problem:
 def _measure_all(
     tables: dict[str, Tables], problems: Problem, truth: jax.Array
 ) -> dict[str, Estimates]:
-    measures = {"va": (_va_errors, "va"), "td": (_td_errors, "td"), "va_centred": (_centred, "va")}
+    measures = {
+        "va": (_va_errors, "va"),
+        "td": (_td_errors, "td"),
+        "va_centered": (_va_centered_errors, "va"),
+    }
     return {
         name: jax.vmap(jax.vmap(measure), (0, 0, None))(tables[learner], problems, truth)
         for name, (measure, learner) in measures.items()
@@ -109,23 +113,23 @@ def _va_errors(tables: Tables, problem: Problem, q: jax.Array) -> Estimates:
 def _td_errors(tables: Tables, problem: Problem, q: jax.Array) -> Estimates:
     """A_hat = Q - pi Q and Q_hat = Q; the table of algorithm `q` is Q itself."""
     estimate = tables.advantage
-    return _errors(_centred_by_pi(estimate, problem), estimate, problem, q)
+    return _errors(_centered_by_pi(estimate, problem), estimate, problem, q)
 
 
-def _centred(tables: Tables, problem: Problem, q: jax.Array) -> Estimates:
-    """VA-learning's A centred by pi, as TD's is: what both estimate is then A^pi."""
+def _va_centered_errors(tables: Tables, problem: Problem, q: jax.Array) -> Estimates:
+    """VA-learning's A centered by pi, as TD's is: what both estimate is then A^pi."""
     implied = tables.value[:, None] + tables.advantage
-    return _errors(_centred_by_pi(tables.advantage, problem), implied, problem, q)
+    return _errors(_centered_by_pi(tables.advantage, problem), implied, problem, q)
 
 
 def _errors(
     advantage_hat: jax.Array, q_hat: jax.Array, problem: Problem, q: jax.Array
 ) -> Estimates:
-    advantage = _centred_by_pi(q, problem)
+    advantage = _centered_by_pi(q, problem)
     return Estimates(jnp.linalg.norm(advantage_hat - advantage), jnp.linalg.norm(q_hat - q))
 
 
-def _centred_by_pi(table: jax.Array, problem: Problem) -> jax.Array:
+def _centered_by_pi(table: jax.Array, problem: Problem) -> jax.Array:
     assert problem.policy is not None
     return table - mdps.mean_under(problem.policy, table)[:, None]
 

@@ -3,8 +3,9 @@
 import contextlib
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import cycle
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -29,18 +30,27 @@ _STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
 }
-# Colours of Okabe and Ito: told apart by colour-blind readers. Markers and dashes for print.
-_LABELS = {
-    "va": ("VA-learning", "#0072B2", "o", "-"),
-    "behavior_dueling": ("Behavior dueling", "#D55E00", "s", "-"),
-    "dueling": ("Dueling", "#009E73", "^", "--"),
-    "q": ("Q-learning", "#555555", "v", "--"),
-    "td": ("TD: Q − πQ", "#555555", "v", "--"),
-    "va_centred": ("VA-learning: A − πA", "#56B4E9", "D", ":"),
-    "dueling_uniform": ("Dueling, under u", "#CC0000", "^", "--"),
-    "dueling_mu": ("Dueling, under μ", "#0072B2", "o", "-"),
-    "behavior_dueling_mu": ("Behavior dueling, under μ", "#8C510A", "s", "-"),
-}
+
+
+class _Style(NamedTuple):
+    color: str
+    marker: str
+    dashes: str
+
+
+# Colors of Okabe and Ito: told apart by color-blind readers. Markers and dashes for print.
+_STYLES = (
+    _Style("#0072B2", "o", "-"),
+    _Style("#D55E00", "s", "-"),
+    _Style("#009E73", "^", "--"),
+    _Style("#555555", "v", "--"),
+    _Style("#CC79A7", "P", "-."),
+    _Style("#E69F00", "X", "-."),
+    _Style("#56B4E9", "D", ":"),
+)
+_BLUE, _ORANGE, _GREEN, _GRAY, *_, _SKY = _STYLES
+# What a line is called in the summary -> how it is called and drawn in a figure.
+_Lines = Mapping[str, tuple[str, _Style]]
 Drawing = Callable[[Summary, pathlib.Path], None]
 
 
@@ -48,8 +58,8 @@ def draw_control_curves(summary: Summary, out: pathlib.Path) -> None:
     """Figure 1: performance of the greedy policy over updates."""
     figure = summary["figures"]["control_curves"]
     with _page() as (canvas, axes):
-        for name, values in figure["algorithms"].items():
-            _line(axes, figure["x"], values["fraction_of_optimal"], name)
+        for (name, values), style in zip(figure["algorithms"].items(), cycle(_STYLES)):
+            _line(axes, figure["x"], values["fraction_of_optimal"], name, style)
         axes.set(xlabel="updates", ylabel="performance / optimal performance")
         axes.set_title(f"Control, ε = {figure['epsilon']:g}, {_seeds(summary)}")
         axes.set_xlim(0, figure["x"][-1])
@@ -62,8 +72,8 @@ def draw_performance_by_epsilon(summary: Summary, out: pathlib.Path) -> None:
     """Figure 2: final performance over epsilon."""
     figure = summary["figures"]["performance_by_epsilon"]
     with _page() as (canvas, axes):
-        for name, values in figure["algorithms"].items():
-            _line(axes, figure["x"], values["fraction_of_optimal"], name, mark_every=1)
+        for (name, values), style in zip(figure["algorithms"].items(), cycle(_STYLES)):
+            _line(axes, figure["x"], values["fraction_of_optimal"], name, style, mark_every=1)
         axes.set(xlabel="ε: share of the uniform policy in μ", ylabel="final / optimal performance")
         axes.set_title(f"Control after {summary['setting']['updates']} updates, {_seeds(summary)}")
         axes.legend(loc="lower right")
@@ -73,22 +83,31 @@ def draw_performance_by_epsilon(summary: Summary, out: pathlib.Path) -> None:
 def draw_advantage_error(summary: Summary, out: pathlib.Path) -> None:
     """Figure 3: error of the advantage over updates, a panel for each data budget."""
     floor = summary["figures"]["advantage_error"]["floor_of_va"]["mean"]
-    names = {"va": "VA-learning: A", "td": None, "va_centred": None}
-    _draw_budgets(summary, "advantage_error", r"$\|\hat A_t - A^\pi\|_2$", names, floor, out)
+    lines = {
+        "va": ("VA-learning: A", _BLUE),
+        "td": ("TD: Q − πQ", _GRAY),
+        "va_centered": ("VA-learning: A − πA", _SKY),
+    }
+    _draw_budgets(summary, "advantage_error", r"$\|\hat A_t - A^\pi\|_2$", lines, floor, out)
 
 
 def draw_q_error(summary: Summary, out: pathlib.Path) -> None:
     """Figure 4: error of Q over updates, a panel for each data budget."""
-    names = {"va": "VA-learning: V + A", "td": "TD: Q"}
-    _draw_budgets(summary, "q_error", r"$\|\hat Q_t - Q^\pi\|_2$", names, None, out)
+    lines = {"va": ("VA-learning: V + A", _BLUE), "td": ("TD: Q", _GRAY)}
+    _draw_budgets(summary, "q_error", r"$\|\hat Q_t - Q^\pi\|_2$", lines, None, out)
 
 
 def draw_advantage_norms(summary: Summary, out: pathlib.Path) -> None:
     """Figure 5: squared advantage norms over updates."""
     figure = summary["figures"]["advantage_norms"]
+    lines = {
+        "dueling_uniform": ("dueling, under u", _GREEN),
+        "dueling_mu": ("dueling, under μ", _BLUE),
+        "behavior_dueling_mu": ("behavior_dueling, under μ", _ORANGE),
+    }
     with _page() as (canvas, axes):
-        for name, values in figure["algorithms"].items():
-            _line(axes, figure["x"], values, name)
+        for name, (label, style) in lines.items():
+            _line(axes, figure["x"], figure["algorithms"][name], label, style)
         axes.set(xlabel="updates", ylabel="mean of (f(x, a) − f(x, ν))² over samples")
         axes.set_title(f"Squared advantage norms, ε = {figure['epsilon']:g}, {_seeds(summary)}")
         axes.set_xlim(0, figure["x"][-1])
@@ -112,7 +131,7 @@ def _draw_budgets(
     summary: Summary,
     key: str,
     label: str,
-    names: Mapping[str, str | None],
+    lines: _Lines,
     floor: float | None,
     out: pathlib.Path,
 ) -> None:
@@ -120,11 +139,11 @@ def _draw_budgets(
     budgets = figure["budgets"]
     with _page(columns=len(budgets), size=(2.6 * len(budgets) + 0.6, 3.1)) as (canvas, panels):
         for axes, (budget, algorithms) in zip(np.atleast_1d(panels), budgets.items(), strict=True):
-            for name, text in names.items():
-                _line(axes, figure["x"], algorithms[name], name, text=text)
+            for name, (text, style) in lines.items():
+                _line(axes, figure["x"], algorithms[name], text, style)
             if floor is not None:
-                said = r"$\|A_\mu^\pi - A^\pi\|_2$: the limit of A"
-                axes.axhline(floor, color="#0072B2", lw=0.9, ls=(0, (1, 2)), label=said)
+                limit = r"$\|A_\mu^\pi - A^\pi\|_2$: the limit of A"
+                axes.axhline(floor, color=_BLUE.color, lw=0.9, ls=(0, (1, 2)), label=limit)
             axes.set(xlabel="updates", title=f"{budget} trajectories")
             axes.set_xlim(0, figure["x"][-1])
             axes.set_ylim(bottom=0)
@@ -139,25 +158,24 @@ def _line(
     axes: Any,
     x: list[float],
     values: Summary,
-    name: str,
+    label: str,
+    style: _Style,
     *,
-    text: str | None = None,
     mark_every: int | None = None,
 ) -> None:
-    label, colour, marker, dashes = _LABELS[name]
     mean, std = np.asarray(values["mean"]), np.asarray(values["std"])
     every = max(1, len(x) // 8) if mark_every is None else mark_every
     axes.plot(
         x,
         mean,
-        color=colour,
-        label=label if text is None else text,
-        ls=dashes,
-        marker=marker,
+        color=style.color,
+        label=label,
+        ls=style.dashes,
+        marker=style.marker,
         markersize=4,
         markevery=every,
     )
-    axes.fill_between(x, mean - std, mean + std, color=colour, alpha=0.13, lw=0)
+    axes.fill_between(x, mean - std, mean + std, color=style.color, alpha=0.13, lw=0)
 
 
 def _lowest_after_start(algorithms: Summary) -> float:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from learner import losses
 from learner.losses import Heads
-from tabular.mdps import Model, greedy
+from tabular.mdps import Model
 
 
 class Tables(NamedTuple):
@@ -56,9 +56,9 @@ def q_values(loss: losses.Loss, tables: Tables, mu: jax.Array) -> jax.Array:
 def mean_backups(
     loss: losses.Loss, target: Tables, mu: jax.Array, policy: jax.Array | None, model: Model
 ) -> jax.Array:
-    """E[y | x, a] for all pairs, x' as in the model. Control takes the maximum over actions."""
+    """E[y | x, a] for all pairs, x' as in the model; without a policy, the algorithm's own."""
     heads = heads_of(target, mu)
-    policy_t = greedy(target.advantage) if policy is None else policy
+    policy_t = jax.vmap(loss.bootstrap_policy)(heads) if policy is None else policy
     backup = functools.partial(losses.backup_target, loss)
     over_next = jax.vmap(backup, in_axes=(0, 0, None, None))
     over_pairs = jax.vmap(jax.vmap(over_next, in_axes=(None, None, 0, 0)), (None, None, 0, 0))

@@ -13,7 +13,7 @@ _TITLES = {
 
 _NOTES = {
     "performance_by_epsilon": (
-        "Mind ε = 0: the data then hold one action per state. Under μ that action's centred "
+        "Mind ε = 0: the data then hold one action per state. Under μ that action's centered "
         "advantage is zero, so behavior dueling never moves f and VA-learning's A tends to zero: "
         "nothing in the data says which action is best, and these two choose among ties and "
         "near-ties (the first action wins). Dueling and Q-learning prefer the action seen where "
@@ -21,8 +21,8 @@ _NOTES = {
     ),
     "advantage_error": (
         "Why A cannot win here: by Theorem 1 it tends to A_μ^π = Q^π − μQ^π, and the figure "
-        "measures the distance to A^π = Q^π − πQ^π. TD's estimate is centred by π first. With "
-        "the same centring (A − πA) VA-learning and TD estimate the same thing. For control the "
+        "measures the distance to A^π = Q^π − πQ^π. TD's estimate is centered by π first. With "
+        "the same centering (A − πA) VA-learning and TD estimate the same thing. For control the "
         "difference is harmless: it is the same for all actions of a state."
     ),
 }

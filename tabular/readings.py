@@ -121,12 +121,12 @@ def _q_at_one(summary: Summary) -> Reading:
 def _advantage_error(summary: Summary) -> Reading:
     figure = summary["figures"]["advantage_error"]
     ends = {
-        budget: [algorithms[name]["mean"][-1] for name in ("va", "td", "va_centred")]
+        budget: [algorithms[name]["mean"][-1] for name in ("va", "td", "va_centered")]
         for budget, algorithms in figure["budgets"].items()
     }
     said = "; ".join(
-        f"{budget} trajectories: {va:.2f} against {td:.2f} ({centred:.2f} centred by π)"
-        for budget, (va, td, centred) in ends.items()
+        f"{budget} trajectories: {va:.2f} against {td:.2f} ({centered:.2f} centered by π)"
+        for budget, (va, td, centered) in ends.items()
     )
     return Reading(
         "“Given any data budget, VA-learning obtains more accurate approximations to the advantage "

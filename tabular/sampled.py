@@ -39,7 +39,7 @@ def sample_errors(
     """Steps 2 and 3 of Algorithm 1: what V(x) and A(x, a) are off their back-up targets."""
     heads = learning.heads_of(tables, mu)
     here, there = (Heads(*(head[state] for head in heads)) for state in (sample.x, sample.y))
-    policy_t = losses.greedy_policy(there.advantage) if policy is None else policy[sample.y]
+    policy_t = _VA.bootstrap_policy(there) if policy is None else policy[sample.y]
     pair = (sample.x, sample.a)
     backup = losses.backup_target(_VA, there, policy_t, mdp.return_t[pair], mdp.discount_t[pair])
     value_error, advantage_error = _VA.errors(here, sample.a, backup).regressed
