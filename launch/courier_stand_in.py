@@ -38,12 +38,13 @@ class Client:
 
 def install_where_needed() -> None:
     """Puts the stand-in where `import courier` looks first, unless the real one can load here."""
-    if _launchpad_is_of_another_python() and "courier" not in sys.modules:
+    if is_needed() and "courier" not in sys.modules:
         for module in _stand_in_modules():
             sys.modules[module.__name__] = module
 
 
-def _launchpad_is_of_another_python() -> bool:
+def is_needed() -> bool:
+    """Whether the installed Launchpad was built for another Python than this one."""
     try:
         wheel = importlib.metadata.distribution(_LAUNCHPAD).read_text("WHEEL") or ""
     except importlib.metadata.PackageNotFoundError:

@@ -1,0 +1,96 @@
+"""The machine: cores, memory, disk and open files."""
+
+import os
+import pathlib
+import resource
+import shutil
+
+from launch.commands.doctor.check import Check
+
+_GIB = 2**30
+# Six processes of the smallest run, each about 0.5 GiB with the libraries loaded, and some replay.
+_MEMORY_NEEDED_BYTES = 4 * _GIB
+# The same with the million steps of replay of preset `paper`, at most 4 KiB each.
+_MEMORY_WANTED_BYTES = 8 * _GIB
+# Logs and learner checkpoints; then also checkpoints of a full replay.
+_DISK_NEEDED_BYTES = 2 * _GIB
+_DISK_WANTED_BYTES = 10 * _GIB
+# Sockets of a few hundred writers and samplers, beside the shared libraries.
+_OPEN_FILES_NEEDED = 1024
+
+
+def check_cores() -> Check:
+    """Cores this process may use, which is less than the machine has under Slurm."""
+    cores = len(os.sched_getaffinity(0))
+    found = f"{cores} usable of {os.cpu_count()}"
+    if cores < 2:
+        return Check("cores", None, found, "2 or more: actors and learner share one core and wait")
+    return Check("cores", True, found)
+
+
+def check_memory() -> Check:
+    """Memory that is free now, within the limit of our cgroup."""
+    available_bytes = _available_bytes()
+    limited_bytes = _cgroup_free_bytes()
+    if limited_bytes is not None:
+        available_bytes = min(available_bytes, limited_bytes)
+    return _amount_check(
+        "memory",
+        available_bytes,
+        _MEMORY_NEEDED_BYTES,
+        _MEMORY_WANTED_BYTES,
+        "a full `paper` replay",
+    )
+
+
+def check_disk(folder: pathlib.Path) -> Check:
+    """Space where runs/ will be."""
+    free_bytes = shutil.disk_usage(folder).free
+    return _amount_check(
+        "disk", free_bytes, _DISK_NEEDED_BYTES, _DISK_WANTED_BYTES, "checkpoints of a full replay"
+    )
+
+
+def check_open_files() -> Check:
+    """The soft limit; the hard one says how far a user can raise it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft == unlimited or soft >= _OPEN_FILES_NEEDED:
+        return Check("open files", True, "unlimited" if soft == unlimited else str(soft))
+    if hard == unlimited or hard >= _OPEN_FILES_NEEDED:
+        return Check("open files", False, str(soft), f"ulimit -n {_OPEN_FILES_NEEDED}")
+    return Check("open files", False, str(soft), f"ask for a hard limit above {hard} (limits.conf)")
+
+
+def _available_bytes() -> int:
+    """The kernel's own estimate of what new processes can have without swapping."""
+    lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
+def _cgroup_free_bytes(root: pathlib.Path = pathlib.Path("/sys/fs/cgroup")) -> int | None:
+    """What is left under the tightest memory limit above us (cgroup v2), None without a limit."""
+    try:
+        lines = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    own = next((line[len("0::/") :] for line in lines if line.startswith("0::/")), "")
+    free = []
+    for folder in (root / own, *(root / own).parents):
+        try:
+            limit = (folder / "memory.max").read_text().strip()
+            used = int((folder / "memory.current").read_text())
+        except OSError:
+            continue  # Above the root of the hierarchy, or cgroup v1.
+        if limit != "max":
+            free.append(max(0, int(limit) - used))
+    return min(free, default=None)
+
+
+def _amount_check(name: str, amount: int, needed: int, wanted: int, wanted_for: str) -> Check:
+    found = f"{amount / _GIB:.1f} GiB free"
+    if amount < needed:
+        return Check(name, False, found, f"free some: {needed / _GIB:.0f} GiB are needed")
+    if amount < wanted:
+        return Check(name, None, found, f"{wanted / _GIB:.0f} GiB for {wanted_for}")
+    return Check(name, True, found)
