@@ -1,5 +1,5 @@
 """`python -m launch`: the `vantage` command, wherever the interpreter is known but no PATH."""
 
-from launch.cli.main import main
+from launch.cli.entry import main
 
 main()

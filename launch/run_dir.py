@@ -17,9 +17,9 @@ import psutil
 from launch import config_json
 from launch.config import Config
 from launch.errors import InputError
+from launch.version import VERSION
 
 _VERSIONED = (
-    "vantage-rl",
     "dm-launchpad",
     "dm-reverb",
     "tensorflow-cpu",
@@ -192,7 +192,7 @@ def describe(config: Config) -> dict[str, Any]:
     """A config, with the versions, hardware and commit its results come from."""
     return {
         "config": config_json.to_json(config),
-        "versions": {"python": platform.python_version()} | _versions(),
+        "versions": {"python": platform.python_version(), "vantage-rl": VERSION} | _versions(),
         "hardware": {
             "machine": platform.machine(),
             "processor": _processor(),

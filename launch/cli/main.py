@@ -41,11 +41,6 @@ class Command(NamedTuple):
         return int(getattr(importlib.import_module(module), function)(**arguments))
 
 
-def main() -> None:
-    """Entry point of the `vantage` command."""
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(args: Sequence[str]) -> int:
     """Runs one command; returns its exit code."""
     if not args or args[0] in ("-h", "--help"):
@@ -118,7 +113,7 @@ COMMANDS = {
     "stop": Command("launch.commands.stop:stop", flags_lib.StopFlags),
     "scale": Command("launch.commands.scale:scale", flags_lib.ScaleFlags),
     "host": Command("launch.engines.host:run_host", HostRequest, read=_read_host),
-    "doctor": Command("launch.commands.doctor:run_doctor", flags_lib.DoctorFlags),
+    "doctor": Command("launch.commands.doctor.command:run_doctor", flags_lib.DoctorFlags),
     "suite": Command("launch.suite.run:suite", flags_lib.SuiteFlags, read=_read_suite),
     "report": Command("launch.commands.report:report", flags_lib.ReportFlags),
     "compare": Command("launch.commands.compare:compare", flags_lib.CompareFlags),
