@@ -38,17 +38,13 @@ class CheckpointFolder:
     def make_checkpointer(self) -> reverb.checkpointers.CheckpointerBase:
         """For the server: restores what is there (the default one uses a temporary folder)."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        if self._aside.exists():
-            # The last process ended while it wrote.
-            if any(is_whole(folder) for folder in self._directory.iterdir()):
-                shutil.rmtree(self._aside)
-            else:
-                self._put_back()
+        self._finish_interrupted()
         self._move_damaged_away()
         return reverb.checkpointers.DefaultCheckpointer(str(self._directory))
 
     def write(self, client: reverb.Client) -> Written | None:
         """Writes a checkpoint; None if that failed, and the one before is still there."""
+        self._finish_interrupted()
         self._set_aside()
         started = time.monotonic()
         try:
@@ -80,19 +76,31 @@ class CheckpointFolder:
                     shutil.rmtree(damaged)
                 folder.rename(damaged)
 
+    def _finish_interrupted(self) -> None:
+        """Ends what a write left undone that was interrupted, in this process or in one before."""
+        if self._aside.exists():
+            # Whatever is whole in the folder was written after the one that was set aside.
+            if any(is_whole(folder) for folder in self._directory.iterdir()):
+                shutil.rmtree(self._aside)
+            else:
+                self._put_back()
+
     def _set_aside(self) -> None:
         done = sorted(f for f in self._directory.iterdir() if (f / _DONE).exists())
+        # Others first: an older one left beside the one set aside would pass for a newer.
+        self._clear(but=done[-1] if done else None)
         if done:
             done[-1].rename(self._aside)
-        self._clear()
 
     def _put_back(self) -> None:
         self._clear()
         if self._aside.exists():
             self._aside.rename(self._directory / "previous")
 
-    def _clear(self) -> None:
+    def _clear(self, *, but: pathlib.Path | None = None) -> None:
         for entry in self._directory.iterdir():
+            if entry == but:
+                continue
             if entry.is_dir():
                 shutil.rmtree(entry)
             else:
