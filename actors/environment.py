@@ -25,6 +25,7 @@ from actors.games import check_game
 
 FRAME_SHAPE = (84, 84)
 STACK_SIZE = 4
+OBSERVATION_SHAPE = (STACK_SIZE, *FRAME_SHAPE)
 
 # As plain integers: comparing arrays with enum members is slow, and this is every step.
 FIRST, MID, LAST = (
@@ -183,7 +184,7 @@ class AtariEnvironment(dm_env.Environment):
 
     def observation_spec(self) -> Observation:
         """The stack and the score of the step."""
-        stack = specs.BoundedArray((STACK_SIZE, *FRAME_SHAPE), np.uint8, 0, 255, name="stack")
+        stack = specs.BoundedArray(OBSERVATION_SHAPE, np.uint8, 0, 255, name="stack")
         return Observation(stack, specs.Array((), np.float32, name="score"))
 
     def action_spec(self) -> specs.DiscreteArray:

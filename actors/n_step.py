@@ -1,7 +1,7 @@
 """n-step windows over one game's stream of rows.
 
 A stream is a growing list of rows, each a single frame with what happened from it. An n-step item
-names two of them: its source row s and its bootstrap row b. Its stacks are the frames up to and
+is slices of it: with source row s and bootstrap row b, its stacks are the frames up to and
 including each of them, its reward and discount columns are rows s .. s+n-1. So a frame is stored
 once, however many items show it.
 
@@ -10,8 +10,8 @@ Rows that nobody played make every window whole:
 - after it, the final frame, then filler rows with reward 0 and discount 1 (after a truncation:
   bootstrap as if the window ended there) or 0 (after a termination).
 
-Rows are counted here and nowhere else: an item says how far back its rows lie, so whoever stores
-the rows needs neither a count nor to know where episodes end.
+Rows are counted here and nowhere else: slices count back from the newest row, so whoever stores the
+rows needs neither a count nor to know where episodes end.
 """
 
 from typing import NamedTuple
@@ -33,10 +33,11 @@ class Row(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An n-step transition, as negative indices into the stream: -1 is the newest row."""
+    """An n-step transition, as slices of the stream up to its newest row."""
 
-    source: int
-    bootstrap: int
+    o_tm1: slice  # whose frames are the stack at the source
+    o_t: slice  # whose frames are the stack to bootstrap from
+    steps: slice  # the window
 
 
 class Increment(NamedTuple):
@@ -60,7 +61,7 @@ class NStepStream:
         rows = [row] if self.episode_steps else [*_PADDING, row]
         self.episode_steps += 1
         whole = self.episode_steps > self._n
-        return Increment(rows, [Item(-1 - self._n, -1)] if whole else [])
+        return Increment(rows, [self._item(-1 - self._n, -1)] if whole else [])
 
     def end(self, final_frame: np.ndarray, *, terminated: bool) -> Increment:
         """Ends the episode at its final frame; the short windows that are left come out."""
@@ -72,12 +73,25 @@ class NStepStream:
         final = -len(rows)
         left = min(self.episode_steps, self._n)
         self.episode_steps = 0
-        return Increment(rows, [Item(final - back, final) for back in range(left, 0, -1)])
+        return Increment(rows, [self._item(final - back, final) for back in range(left, 0, -1)])
+
+    def _item(self, source: int, bootstrap: int) -> Item:
+        """The item of two rows; as indices in Python, -1 is the newest."""
+        return Item(
+            o_tm1=_up_to(source, STACK_SIZE),
+            o_t=_up_to(bootstrap, STACK_SIZE),
+            steps=_up_to(source + self._n - 1, self._n),
+        )
 
 
 def rows_reached(n: int) -> int:
     """Items refer to at most this many of the newest rows."""
     return 2 * n + STACK_SIZE
+
+
+def _up_to(last: int, length: int) -> slice:
+    # A stop of 0 would mean "before the oldest"; None means "through the newest".
+    return slice(last + 1 - length, last + 1 or None)
 
 
 def _unplayed(frame: np.ndarray, *, discount: float) -> Row:

@@ -33,6 +33,7 @@ from benchmarks.fleet_capacity import (
 from benchmarks.fleet_picture import draw_fleet
 from launch import build
 from launch.config import PRESETS, Config
+from launch.nodes.tables import item_layout
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.stages import make_draw
@@ -109,13 +110,12 @@ def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -
     pullers = [ParamsPuller(reverb.Client(address)) for _ in range(actors)]
     seen: list[float] = []
     with ExperienceWriter(
-        client, num_streams=actors, n_step=config.learner.n_step, should_stop=stop.is_set
+        client, item_layout(config), num_streams=actors, should_stop=stop.is_set
     ) as writer:
         plays = [increments(rows, config.learner.n_step) for _ in range(actors)]
         while not stop.is_set():
             for stream, play in enumerate(plays):
-                increment = next(play)
-                writer.write(stream, increment.rows, increment.items)
+                writer.write(stream, *next(play))
             newest = pullers[len(seen) % actors].get()
             if newest is not None:
                 seen.append(newest.age_seconds)

@@ -2,33 +2,34 @@
 
 Reverb's port asks nobody who they are, so an item is believed only as far as it could have come
 from an actor: whole action numbers, clipped rewards, discounts and exploration rates in [0, 1].
-Frames need no check: every byte is a shade of grey.
+Frames need no check: every byte is a shade of gray.
 """
 
 import numpy as np
 
-MAX_ACTIONS = 18  # of the joystick
+from reverb_server.tables import Step
 
 
-def plausible(steps: np.ndarray, num_actions: int) -> np.ndarray:
-    """Whether each item of `steps` [B, n, fields] could have come from an actor; bool [B]."""
-    action, reward, discount, epsilon, greedy = np.moveaxis(steps, -1, 0)
+def plausible(steps: Step, num_actions: int) -> np.ndarray:
+    """Whether each item, a line of `steps`' columns [B, n], could be an actor's; bool [B]."""
     # A NaN fails every comparison.
-    good = (np.abs(reward) <= 1.0) & _within(discount, 1.0) & _within(epsilon, 1.0)
-    for number in (action, greedy):
+    good = (
+        (np.abs(steps.reward) <= 1.0) & _within(steps.discount, 1.0) & _within(steps.epsilon, 1.0)
+    )
+    for number in (steps.action, steps.greedy):
         good &= _within(number, num_actions - 1) & (number == np.floor(number))
     return good.all(axis=1)
 
 
-def stand_ins(good: np.ndarray) -> np.ndarray:
-    """Numbers of items for a batch of the same size without the bad ones, int [B].
+def refill_indices(good: np.ndarray) -> np.ndarray:
+    """Indices that make a batch of the same size from its good items alone, int [B].
 
-    Good items keep their place; a bad one's is taken by the good ones in turn. At least one must be
-    good.
+    Good items keep their place; the places of bad ones go to the good ones in turn. At least one
+    must be good.
     """
-    numbers = np.arange(len(good))
-    numbers[~good] = np.resize(numbers[good], (~good).sum())
-    return numbers
+    indices = np.arange(len(good))
+    indices[~good] = np.resize(indices[good], (~good).sum())
+    return indices
 
 
 def _within(values: np.ndarray, high: float) -> np.ndarray:

@@ -5,7 +5,7 @@ from a thread of its own (`learner.prefetch`), whose taker has a limit too.
 """
 
 import logging
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import reverb
@@ -15,11 +15,36 @@ from reverb_server import range_check, tables
 
 
 class SampledBatch(NamedTuple):
-    """A batch as numpy columns, named as the learner's transition, and how it was drawn."""
+    """A batch of items, and how it was drawn."""
 
-    columns: dict[str, np.ndarray]
+    o_tm1: np.ndarray  # uint8 [B, stack, height, width]
+    o_t: np.ndarray  # uint8 [B, stack, height, width]
+    steps: tables.Step  # of columns, float32 [B, n]
     keys: np.ndarray  # uint64 [B]
     weights: np.ndarray  # float32 [B]: importance corrections, at most 1
+
+
+def make_dataset(
+    server_address: str,
+    layout: tables.ItemLayout,
+    *,
+    batch_size: int,
+    in_flight_batches: int,
+    timeout_seconds: float,
+) -> Any:
+    """An endless TensorFlow dataset of batches; it ends when the limiter holds it back for long."""
+    signature = layout.signature()
+    return reverb.TrajectoryDataset(
+        server_address,
+        table=tables.REPLAY,
+        dtypes={name: spec.dtype for name, spec in signature.items()},
+        shapes={name: spec.shape for name, spec in signature.items()},
+        # Unpacking is most of the work, and a stream has one thread for it. What is in
+        # flight, and so how far the ratio may be off, is the same as with a single stream.
+        max_in_flight_samples_per_worker=batch_size,
+        num_workers_per_iterator=in_flight_batches,
+        rate_limiter_timeout_ms=int(timeout_seconds * 1000),
+    ).batch(batch_size, drop_remainder=True)
 
 
 class BatchSampler:
@@ -28,32 +53,26 @@ class BatchSampler:
     def __init__(
         self,
         server_address: str,
+        layout: tables.ItemLayout,
         *,
-        n_step: int,
         batch_size: int,
         in_flight_batches: int,
         prioritization: tables.Prioritization | None,
-        num_actions: int = range_check.MAX_ACTIONS,
+        num_actions: int,
         timeout_seconds: float = 2.0,
     ):
-        signature = tables.replay_signature(n_step)
-        self._dataset = reverb.TrajectoryDataset(
-            server_address,
-            table=tables.REPLAY,
-            dtypes={name: spec.dtype for name, spec in signature.items()},
-            shapes={name: spec.shape for name, spec in signature.items()},
-            # Unpacking is most of the work, and a stream has one thread for it. What is in
-            # flight, and so how far the ratio may be off, is the same as with a single stream.
-            max_in_flight_samples_per_worker=batch_size,
-            num_workers_per_iterator=in_flight_batches,
-            rate_limiter_timeout_ms=int(timeout_seconds * 1000),
-        ).batch(batch_size, drop_remainder=True)
         options = tf.data.Options()
         # TensorFlow only moves bytes here; the cores belong to JAX.
         options.threading.private_threadpool_size = 2
         options.threading.max_intra_op_parallelism = 1
         options.experimental_optimization.apply_default_optimizations = False
-        self._dataset = self._dataset.with_options(options)
+        self._dataset = make_dataset(
+            server_address,
+            layout,
+            batch_size=batch_size,
+            in_flight_batches=in_flight_batches,
+            timeout_seconds=timeout_seconds,
+        ).with_options(options)
         self._prioritization = prioritization
         self._num_actions = num_actions
         self.rejected_items = 0  # sampled, but not from an actor
@@ -67,26 +86,29 @@ class BatchSampler:
             # The limiter held us back for the whole time limit: start a new stream.
             self._iterator = self._dataset.as_numpy_iterator()
             return None
-        return self._checked(sample)
+        item = tables.Item(**sample.data)
+        steps = tables.unpack_steps(item.steps)
+        batch = SampledBatch(
+            item.o_tm1, item.o_t, steps, sample.info.key, self._weights(sample.info)
+        )
+        good = range_check.plausible(steps, self._num_actions)
+        return batch if good.all() else self._without_junk(batch, good)
 
-    def _checked(self, sample: reverb.ReplaySample) -> SampledBatch | None:
-        """The batch; good items take the places of those no actor can have made."""
-        data, keys, weights = sample.data, sample.info.key, self._weights(sample.info)
-        good = range_check.plausible(data["steps"], self._num_actions)
-        if not good.all():
-            self._reject(int((~good).sum()))
-            if not good.any():
-                return None
-            numbers = range_check.stand_ins(good)
-            data = {name: column[numbers] for name, column in data.items()}
-            keys, weights = keys[numbers], weights[numbers]
-        columns = {"o_tm1": data["o_tm1"], "o_t": data["o_t"], **tables.unpack_steps(data["steps"])}
-        return SampledBatch(columns, keys, weights)
-
-    def _reject(self, num_items: int) -> None:
+    def _without_junk(self, batch: SampledBatch, good: np.ndarray) -> SampledBatch | None:
+        """The batch with good items in the places of those no actor can have made."""
         if self.rejected_items == 0:
             logging.error("replay holds items no actor of this run can have made; ignoring them")
-        self.rejected_items += num_items
+        self.rejected_items += int((~good).sum())
+        if not good.any():
+            return None
+        indices = range_check.refill_indices(good)
+        return SampledBatch(
+            o_tm1=batch.o_tm1[indices],
+            o_t=batch.o_t[indices],
+            steps=tables.Step(*(column[indices] for column in batch.steps)),
+            keys=batch.keys[indices],
+            weights=batch.weights[indices],
+        )
 
     def _weights(self, info: reverb.SampleInfo) -> np.ndarray:
         if self._prioritization is None:

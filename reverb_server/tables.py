@@ -1,11 +1,13 @@
-"""The three tables: names, signatures, selectors, limits.
+"""The three tables: names, signatures, selectors, limits; and what an item of `replay` holds.
 
-An item of `replay` is two stacks of single frames and `steps`, one row of `STEP_FIELDS` per step of
-its window. Scalars share one column because every column of every row is a chunk of its own, with
-its own key, header and compression; two columns cost half of what six do.
+An item is two stacks of single frames and `steps`, one line of `Step` per row of its window. The
+numbers of a step share one column because every column of every row is a chunk of its own, with its
+own key, header and compression; two columns cost half of what six do.
 """
 
 import dataclasses
+import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 import reverb
@@ -14,8 +16,39 @@ import tensorflow as tf
 from reverb_server.rate_limit import RateLimit
 
 REPLAY, PARAMS, TELEMETRY = "replay", "params", "telemetry"
-STEP_FIELDS = ("action", "reward", "discount", "epsilon", "greedy")
 TELEMETRY_ROW_BYTES = 2048
+
+
+class Step(NamedTuple):
+    """The numbers of a row, or columns of them; `steps` of an item holds them in this order."""
+
+    action: Any
+    reward: Any
+    discount: Any
+    epsilon: Any
+    greedy: Any
+
+
+class Item(NamedTuple):
+    """The parts of an item of `replay`, which Reverb knows by these names."""
+
+    o_tm1: Any  # uint8 [stack, height, width]
+    o_t: Any  # uint8 [stack, height, width]
+    steps: Any  # float32 [n, fields of Step]
+
+
+@dataclasses.dataclass(frozen=True)
+class ItemLayout:
+    """The sizes that all items of a run share."""
+
+    n_step: int
+    stack_shape: tuple[int, int, int]  # frames, height, width
+
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """Shapes and types of one item."""
+        stack = tf.TensorSpec(self.stack_shape, tf.uint8)
+        steps = tf.TensorSpec([self.n_step, len(Step._fields)], tf.float32)
+        return Item(o_tm1=stack, o_t=stack, steps=steps)._asdict()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,17 +57,6 @@ class Prioritization:
 
     alpha: float  # exponent of the priority
     beta: float  # exponent of the importance correction
-
-
-def replay_signature(
-    n_step: int, frame_shape: tuple[int, int] = (84, 84)
-) -> dict[str, tf.TensorSpec]:
-    """Shapes and types of one item."""
-    return {
-        "o_tm1": tf.TensorSpec([4, *frame_shape], tf.uint8),
-        "o_t": tf.TensorSpec([4, *frame_shape], tf.uint8),
-        "steps": tf.TensorSpec([n_step, len(STEP_FIELDS)], tf.float32),
-    }
 
 
 def params_signature(num_values: int) -> dict[str, tf.TensorSpec]:
@@ -47,7 +69,7 @@ def params_signature(num_values: int) -> dict[str, tf.TensorSpec]:
 
 def make_tables(
     *,
-    n_step: int,
+    layout: ItemLayout,
     capacity_steps: int,
     rate_limit: RateLimit,
     num_params: int,
@@ -70,7 +92,7 @@ def make_tables(
             min_size_to_sample=rate_limit.warmup_steps,
             error_buffer=rate_limit.error_buffer,
         ),
-        signature=replay_signature(n_step),
+        signature=layout.signature(),
     )
     params = reverb.Table(
         PARAMS,
@@ -93,20 +115,17 @@ def make_tables(
     return [replay, params, telemetry]
 
 
-def pack_step(
-    action: int, reward: float, discount: float, epsilon: float, greedy: int
-) -> np.ndarray:
-    """One row of `steps`. Action numbers are small, so float32 holds them exactly."""
-    return np.array((action, reward, discount, epsilon, greedy), np.float32)
+_numbers_of = operator.attrgetter(*Step._fields)
 
 
-def unpack_steps(steps: np.ndarray) -> dict[str, np.ndarray]:
-    """Columns of a batch of `steps`, [B, n, fields] -> names of the learner's transition."""
-    source = steps[:, 0]
-    return {
-        "a_tm1": source[:, 0].astype(np.int32),
-        "r_t": np.ascontiguousarray(steps[:, :, 1]),
-        "discount_t": np.ascontiguousarray(steps[:, :, 2]),
-        "epsilon": np.ascontiguousarray(source[:, 3]),
-        "greedy_tm1": source[:, 4].astype(np.int32),
-    }
+def pack_step(row: Any) -> np.ndarray:
+    """The numbers of whatever has the fields of `Step`, float32 [fields].
+
+    Action numbers are small, so float32 holds them exactly.
+    """
+    return np.array(_numbers_of(row), np.float32)
+
+
+def unpack_steps(steps: np.ndarray) -> Step:
+    """The columns of `steps` [..., fields], each [...]."""
+    return Step(*np.moveaxis(steps, -1, 0))

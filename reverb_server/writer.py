@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import reverb
@@ -11,11 +11,7 @@ import reverb
 from reverb_server import tables
 from reverb_server.client import table_info
 
-StepRow = tuple[np.ndarray, int, float, float, float, int]  # frame, then STEP_FIELDS
-ItemRows = tuple[int, int]  # source and bootstrap row, as negative indices: -1 is the newest row
-
 _FRAME, _STEP = "frame", "step"
-_STACK = 4
 _NEW_PRIORITY = 1.0
 # Rows per chunk. Every chunk costs the server a record, and every item a reference to each chunk it
 # touches. On Pong (n = 10) a step takes 4.8 KB with chunks of 1 and 1, 3.2 KB with 1 and 10, 2.3 KB
@@ -34,28 +30,46 @@ class SignatureError(Exception):
     """The replay table holds items of another shape than this actor makes."""
 
 
+class Row(Protocol):
+    """A single frame, and the fields of `tables.Step`."""
+
+    @property
+    def frame(self) -> np.ndarray: ...
+
+
+class ItemRows(Protocol):
+    """The rows of each part of a `tables.Item`, as slices that count back from the newest row."""
+
+    @property
+    def o_tm1(self) -> slice: ...
+    @property
+    def o_t(self) -> slice: ...
+    @property
+    def steps(self) -> slice: ...
+
+
 class ExperienceWriter:
     """The streams of one actor. Not thread-safe; use as a context manager."""
 
     def __init__(
         self,
         client: reverb.Client,
+        layout: tables.ItemLayout,
         *,
         num_streams: int,
-        n_step: int,
         should_stop: Callable[[], bool],
         max_pending_items: int = 20,
         timeout_seconds: float = 300.0,
     ):
         """`max_pending_items` bounds what is buffered per stream while inserts are held back."""
-        _check_signature(client, n_step)
-        self._streams = [_Stream(client, n_step) for _ in range(num_streams)]
+        _check_signature(client, layout)
+        self._streams = [_Stream(client, layout) for _ in range(num_streams)]
         self._should_stop = should_stop
         self._max_pending_items = max_pending_items
         self._timeout_seconds = timeout_seconds
         self.waited_seconds = 0.0  # time spent held back by the server, for the actor's report
 
-    def write(self, stream: int, rows: Sequence[StepRow], items: Sequence[ItemRows]) -> None:
+    def write(self, stream: int, rows: Sequence[Row], items: Sequence[ItemRows]) -> None:
         """Appends rows to a stream and inserts the items they complete."""
         self._streams[stream].write(rows, items)
         self._wait_for_room(self._streams[stream])
@@ -97,31 +111,28 @@ class ExperienceWriter:
 class _Stream:
     """One TrajectoryWriter."""
 
-    def __init__(self, client: reverb.Client, n_step: int):
+    def __init__(self, client: reverb.Client, layout: tables.ItemLayout):
         # An item reaches back over its window, the filler after it, and the first stack. The rest
         # is for items that wait for a chunk to fill: with less, Reverb may send a frame twice.
-        keep = 2 * n_step + _STACK + _STEP_CHUNK
-        self._n_step = n_step
+        keep = 2 * layout.n_step + layout.stack_shape[0] + _STEP_CHUNK
         # Reverb's own check waits for a server that is away, without bound; ours has been made.
         self._writer = client.trajectory_writer(num_keep_alive_refs=keep, validate_items=False)
         for column, length in ((_FRAME, _FRAME_CHUNK), (_STEP, _STEP_CHUNK)):
             self._writer.configure((column,), num_keep_alive_refs=keep, max_chunk_length=length)
         self._history: dict[str, Any] | None = None
 
-    def write(self, rows: Sequence[StepRow], items: Sequence[ItemRows]) -> None:
+    def write(self, rows: Sequence[Row], items: Sequence[ItemRows]) -> None:
         for row in rows:
-            self._writer.append({_FRAME: row[0], _STEP: tables.pack_step(*row[1:])})
+            self._writer.append({_FRAME: row.frame, _STEP: tables.pack_step(row)})
         if self._history is None:
             # Asking is slow, and the answer is the same growing columns every time.
             self._history = self._writer.history
         frames, steps = self._history[_FRAME], self._history[_STEP]
-        for source, bootstrap in items:
-            trajectory = {
-                "o_tm1": frames[_rows(source - _STACK + 1, _STACK)],
-                "o_t": frames[_rows(bootstrap - _STACK + 1, _STACK)],
-                "steps": steps[_rows(source, self._n_step)],
-            }
-            self._writer.create_item(tables.REPLAY, _NEW_PRIORITY, trajectory)
+        for item in items:
+            parts = tables.Item(
+                o_tm1=frames[item.o_tm1], o_t=frames[item.o_t], steps=steps[item.steps]
+            )
+            self._writer.create_item(tables.REPLAY, _NEW_PRIORITY, parts._asdict())
 
     def flush(self, max_pending_items: int, timeout_seconds: float) -> bool:
         """True once at most `max_pending_items` are unconfirmed; waits so long at most."""
@@ -137,17 +148,11 @@ class _Stream:
         self._writer.close()
 
 
-def _rows(first: int, length: int) -> slice:
-    """So many rows from a negative index on."""
-    # A stop of 0 would mean "before the oldest"; None means "through the newest".
-    return slice(first, first + length or None)
-
-
-def _check_signature(client: reverb.Client, n_step: int) -> None:
+def _check_signature(client: reverb.Client, layout: tables.ItemLayout) -> None:
     """Raises when the table wants other items, or when the server does not answer in time."""
     theirs = table_info(client, tables.REPLAY).signature
-    if theirs != tables.replay_signature(n_step):
+    if theirs != layout.signature():
         raise SignatureError(
-            f"replay holds items of {theirs}, this actor makes n_step={n_step}; "
+            f"replay holds items of {theirs}, this actor makes n_step={layout.n_step}; "
             "all roles of a run must share one config"
         )

@@ -9,6 +9,7 @@ import reverb
 from actors.loop import ActingParams, ActorEdges, run_actor
 from launch import build
 from launch.config import Config
+from launch.nodes.tables import item_layout
 from launch.seeds import environment_seed, node_seed
 from learner import acting
 from reverb_server import telemetry
@@ -35,8 +36,8 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
             return
     with ExperienceWriter(
         client,
+        item_layout(config),
         num_streams=environment.num_envs,
-        n_step=config.learner.n_step,
         should_stop=stop.is_set,
         timeout_seconds=config.actor.stale_params_seconds,
     ) as writer:

@@ -12,7 +12,7 @@ import reverb
 from launch import build
 from launch.config import Config
 from launch.learner_state import periods_of, restore, save
-from launch.nodes.replay import prioritization_of
+from launch.nodes.tables import item_layout, prioritization_of
 from launch.replay import IN_FLIGHT_BATCHES
 from launch.run_dir import RunDir
 from learner import acting
@@ -84,7 +84,7 @@ def make_sampler(config: Config, server_address: str) -> sampler.BatchSampler:
     environment = config.environment
     return sampler.BatchSampler(
         server_address,
-        n_step=config.learner.n_step,
+        item_layout(config),
         batch_size=config.sampled_items,
         in_flight_batches=IN_FLIGHT_BATCHES,
         prioritization=prioritization_of(config),
@@ -96,8 +96,22 @@ def to_device(sampled: sampler.SampledBatch | None) -> Batch | None:
     """A sampled batch, on its way to the device."""
     if sampled is None:
         return None
-    transition, weights = jax.device_put((Transition(**sampled.columns), sampled.weights))
+    transition, weights = jax.device_put((transition_of(sampled), sampled.weights))
     return Batch(transition, weights, sampled.keys)
+
+
+def transition_of(sampled: sampler.SampledBatch) -> Transition:
+    """What the learner calls the parts of sampled items."""
+    steps = sampled.steps
+    return Transition(
+        o_tm1=sampled.o_tm1,
+        o_t=sampled.o_t,
+        a_tm1=steps.action[:, 0].astype(np.int32),
+        r_t=np.ascontiguousarray(steps.reward),
+        discount_t=np.ascontiguousarray(steps.discount),
+        epsilon=np.ascontiguousarray(steps.epsilon[:, 0]),
+        greedy_tm1=steps.greedy[:, 0].astype(np.int32),
+    )
 
 
 def _counts(client: reverb.Client) -> ReplayCounts | None:

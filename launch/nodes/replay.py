@@ -8,32 +8,11 @@ from typing import Any
 import launchpad as lp
 import reverb
 
-from launch import build
 from launch.config import Config
+from launch.nodes.tables import replay_tables
 from launch.replay import replay_limit
 from launch.run_dir import RunDir
-from learner import acting
-from reverb_server import server, tables, telemetry
-from reverb_server.rate_limit import RateLimit
-
-
-def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:
-    """The tables of a run."""
-    replay = config.replay
-    return tables.make_tables(
-        n_step=config.learner.n_step,
-        capacity_steps=replay.replay_capacity_steps,
-        rate_limit=rate_limit,
-        num_params=acting.num_acting_values(build.network_of(config)),
-        prioritization=prioritization_of(config),
-    )
-
-
-def prioritization_of(config: Config) -> tables.Prioritization | None:
-    """How replay is sampled; None is uniformly."""
-    if not config.replay.prioritized:
-        return None
-    return tables.Prioritization(config.replay.priority_alpha, config.replay.priority_beta)
+from reverb_server import server, telemetry
 
 
 class ReplayNode(lp.ReverbNode):

@@ -15,6 +15,7 @@ from ale_py.vector_env import AtariVectorEnv
 from actors.loop import ActingParams, Actor, ActorEdges
 from launch import build
 from launch.config import Config
+from launch.nodes.tables import item_layout
 from launch.profile.config_file import read_config, write_config
 from launch.profile.replay_process import replay_process
 from launch.profile.stages import make_inference
@@ -80,8 +81,8 @@ def compare_actor(config: Config, *, rounds: int, calls: int = 25) -> ActorSpeed
         replay_process(config) as server,
         ExperienceWriter(
             reverb.Client(server.address),
+            item_layout(config),
             num_streams=envs,
-            n_step=config.learner.n_step,
             should_stop=lambda: False,
         ) as writer,
     ):

@@ -17,7 +17,7 @@ import psutil
 import reverb
 
 from launch.config import Config
-from launch.nodes.replay import replay_tables
+from launch.nodes.tables import replay_tables
 from launch.profile.config_file import read_config, write_config
 from launch.profile.timing import core_seconds
 from reverb_server.rate_limit import RateLimit

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from actors.environment import OBSERVATION_SHAPE
 from launch import build
 from launch.config import Config
-from learner.networks import OBSERVATION_SHAPE
 from learner.transitions import Transition
 
 _BATCHES = 4  # so that no batch stays in the cache from one update to the next

@@ -13,10 +13,12 @@ import jax
 import numpy as np
 import reverb
 
-from actors.n_step import Increment
+from actors.environment import OBSERVATION_SHAPE, STACK_SIZE
+from actors.n_step import Increment, Row
 from launch import build
 from launch.config import Config
 from launch.nodes.learner import make_sampler, to_device
+from launch.nodes.tables import item_layout
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.resident_batches import resident_batches
@@ -25,11 +27,13 @@ from launch.replay import IN_FLIGHT_BATCHES
 from learner import acting
 from reverb_server import tables
 from reverb_server.params import ParamsPublisher, ParamsPuller
+from reverb_server.sampler import make_dataset
 from reverb_server.writer import ExperienceWriter
 
 _FILL_STEPS = 4000
 _BYTES_STEPS = 8000
 _PULL_SECONDS = 30.0
+_SAMPLE_SECONDS = 30.0
 
 
 class Stage(NamedTuple):
@@ -115,7 +119,7 @@ def make_inference(config: Config) -> tuple[Callable[[], object], Callable[[], o
     """The actor's call for one step of all its games, and the bare forward pass."""
     network = build.network_of(config)
     params = acting.make_unflatten(network)(np.zeros(acting.num_acting_values(network), np.float32))
-    shape = (config.actor.envs_per_actor, 4, 84, 84)
+    shape = (config.actor.envs_per_actor, *OBSERVATION_SHAPE)
     stacks = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
     choose = acting.make_greedy(network)
     forward = jax.jit(network.advantage)
@@ -131,7 +135,7 @@ def insert_stage(config: Config, server: ReplayProcess) -> Stage:
     rows = record_rows(config)
     with writing(config, server.address) as write:
         play = increments(rows, config.learner.n_step)
-        bare = _BareWriter(server.address, rows[0].frame, config.learner.n_step)
+        bare = _BareWriter(server.address, rows[0], config.learner.n_step)
         costs = compare({"ours": lambda: write(next(play)), "bare": bare}, calls=500)
         bare.close()
     return Stage(
@@ -252,8 +256,8 @@ def writing(config: Config, address: str) -> Iterator[Callable[[Increment], None
     """One stream into a server's replay table."""
     with ExperienceWriter(
         reverb.Client(address),
+        item_layout(config),
         num_streams=1,
-        n_step=config.learner.n_step,
         should_stop=lambda: False,
     ) as writer:
         yield lambda increment: writer.write(0, *increment)
@@ -262,25 +266,25 @@ def writing(config: Config, address: str) -> Iterator[Callable[[Increment], None
 class _BareWriter:
     """The same bytes into the same table, without any bookkeeping of ours."""
 
-    def __init__(self, address: str, frame: np.ndarray, n_step: int):
-        self._frame, self._n_step = frame, n_step
-        self._step = np.zeros(len(tables.STEP_FIELDS), np.float32)
+    def __init__(self, address: str, row: Row, n_step: int):
+        self._row = {"frame": row.frame, "step": tables.pack_step(row)}
+        self._n_step = n_step
         self._writer = reverb.Client(address).trajectory_writer(
             2 * n_step + 16, validate_items=False
         )
         for _ in range(2 * n_step + 8):
-            self._writer.append({"frame": frame, "step": self._step})
+            self._writer.append(self._row)
         self._history = self._writer.history  # the same growing columns every time
 
     def __call__(self) -> None:
-        self._writer.append({"frame": self._frame, "step": self._step})
+        self._writer.append(self._row)
         frames, steps = self._history["frame"], self._history["step"]
-        item = {
-            "o_tm1": frames[-4 - self._n_step : -self._n_step],
-            "o_t": frames[-4:],
-            "steps": steps[-self._n_step :],
-        }
-        self._writer.create_item(tables.REPLAY, 1.0, item)
+        item = tables.Item(
+            o_tm1=frames[-STACK_SIZE - self._n_step : -self._n_step],
+            o_t=frames[-STACK_SIZE:],
+            steps=steps[-self._n_step :],
+        )
+        self._writer.create_item(tables.REPLAY, 1.0, item._asdict())
         self._writer.flush(20)
 
     def close(self) -> None:
@@ -288,16 +292,15 @@ class _BareWriter:
 
 
 def _bare_draw(config: Config, address: str) -> Callable[[], object]:
-    signature = tables.replay_signature(config.learner.n_step)
-    samples = reverb.TrajectoryDataset(
-        address,
-        table=tables.REPLAY,
-        dtypes={name: spec.dtype for name, spec in signature.items()},
-        shapes={name: spec.shape for name, spec in signature.items()},
-        max_in_flight_samples_per_worker=config.sampled_items,
-        num_workers_per_iterator=IN_FLIGHT_BATCHES,
+    batches = iter(
+        make_dataset(
+            address,
+            item_layout(config),
+            batch_size=config.sampled_items,
+            in_flight_batches=IN_FLIGHT_BATCHES,
+            timeout_seconds=_SAMPLE_SECONDS,
+        )
     )
-    batches = iter(samples.batch(config.sampled_items))
     return lambda: next(batches)
 
 

@@ -11,7 +11,7 @@ import pytest
 from actors.environment import FIRST, LAST, AtariBatch
 from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import ActingParams, Actor, ActorEdges, run_actor
-from actors.n_step import Increment, Item, Row
+from actors.n_step import Increment, Row
 
 N_STEP, GAMMA = 3, 0.99
 
@@ -47,6 +47,13 @@ class Write(NamedTuple):
     increment: Increment
 
 
+class Stacks(NamedTuple):
+    """What an item shows."""
+
+    o_tm1: np.ndarray
+    o_t: np.ndarray
+
+
 class Played(NamedTuple):
     """What an actor did and wrote."""
 
@@ -70,18 +77,21 @@ class Played(NamedTuple):
             if expected == (game, ends)
         ]
 
-    def episodes(self, game: int) -> Iterator[tuple[list[Row], list[Item]]]:
-        """Rows of each finished episode of a game, and items as indices into them."""
+    def episodes(self, game: int) -> Iterator[tuple[list[Row], list[Stacks]]]:
+        """Rows of each finished episode of a game, and the two stacks of each of its items."""
         rows: list[Row] = []
-        items: list[Item] = []
+        stacks: list[Stacks] = []
         for write, (_, ends) in zip(self.writes, self.expected_writes(), strict=True):
             if write.game != game:
                 continue
             rows += write.increment.rows
-            items += [Item(len(rows) + s, len(rows) + b) for s, b in write.increment.items]
+            stacks += [
+                Stacks(*(np.array([row.frame for row in rows[part]]) for part in (o_tm1, o_t)))
+                for o_tm1, o_t, _ in write.increment.items
+            ]
             if ends:
-                yield rows, items
-                rows, items = [], []
+                yield rows, stacks
+                rows, stacks = [], []
 
 
 def make_edges(environment: AtariBatch, **edges: Any) -> ActorEdges:
@@ -218,13 +228,12 @@ class TestWhatIsWritten:
         played: Played = request.getfixturevalue(game)
         stacks = [timestep.observation.stack[stream] for timestep in played.environment.shown]
         start = 0
-        for rows, items in played.episodes(stream):
-            frames = np.array([row.frame for row in rows])
+        for _, items in played.episodes(stream):
             num_steps = len(items)
-            for t, (source, bootstrap) in enumerate(items):
-                np.testing.assert_array_equal(frames[source - 3 : source + 1], stacks[start + t])
+            for t, (o_tm1, o_t) in enumerate(items):
+                np.testing.assert_array_equal(o_tm1, stacks[start + t])
                 end = start + min(t + N_STEP, num_steps)
-                np.testing.assert_array_equal(frames[bootstrap - 3 : bootstrap + 1], stacks[end])
+                np.testing.assert_array_equal(o_t, stacks[end])
             assert played.environment.shown[start].step_type[stream] == FIRST
             assert played.environment.shown[start + num_steps].step_type[stream] == LAST
             start += num_steps + 1

@@ -68,21 +68,18 @@ def increments(stream: NStepStream, episode: Episode) -> list[Increment]:
 
 
 def rebuilt(rows: list[Row], item: Item, n: int) -> Transition:
-    """As replay does when `rows` are all there are: two stacks and n rows, from the newest back."""
-
-    def stack(last: int) -> np.ndarray:
-        return np.array([rows[last - back].frame for back in reversed(range(STACK_SIZE))])
-
-    window = [rows[item.source + k] for k in range(n)]
-    # Only what has been written can be referred to.
-    assert -len(rows) <= item.source - STACK_SIZE + 1 and item.source + n - 1 <= -1
+    """As replay does, when `rows` are all there are so far."""
+    window = rows[item.steps]
+    # A slice that reaches beyond what has been written is short.
+    assert len(window) == n
+    assert len(rows[item.o_tm1]) == len(rows[item.o_t]) == STACK_SIZE
     n_step_return, n_step_discount = 0.0, 1.0
     for row in window:
         n_step_return += n_step_discount * row.reward
         n_step_discount *= row.discount
     return Transition(
-        o_tm1=stack(item.source),
-        o_t=stack(item.bootstrap),
+        o_tm1=np.array([row.frame for row in rows[item.o_tm1]]),
+        o_t=np.array([row.frame for row in rows[item.o_t]]),
         action=window[0].action,
         epsilon=window[0].epsilon,
         greedy=window[0].greedy,
@@ -149,8 +146,10 @@ def episode_of(num_steps: int, *, terminated: bool) -> Episode:
 
 def test_an_item_comes_as_soon_as_its_bootstrap_frame_is_there() -> None:
     *steps, end = increments(NStepStream(2), episode_of(4, terminated=False))
-    assert [step.items for step in steps] == [[], [], [Item(-3, -1)], [Item(-3, -1)]]
-    assert end.items == [Item(-3, -1), Item(-2, -1)]
+    whole = Item(o_tm1=slice(-6, -2), o_t=slice(-4, None), steps=slice(-3, -1))
+    assert [step.items for step in steps] == [[], [], [whole], [whole]]
+    tail = Item(o_tm1=slice(-5, -1), o_t=slice(-4, None), steps=slice(-2, None))
+    assert end.items == [whole, tail]
 
 
 def test_the_first_step_brings_three_zero_frames_and_the_others_one_row_each() -> None:
@@ -166,8 +165,8 @@ def test_an_episode_shorter_than_the_window_ends_in_short_tails(
     episode = episode_of(2, terminated=terminated)
     parts = increments(NStepStream(5), episode)
     rows = [row for part in parts for row in part.rows]
-    assert [part.items for part in parts] == [[], [], [Item(-6, -4), Item(-5, -4)]]
-    transition = rebuilt(rows, Item(-6, -4), 5)
+    assert [len(part.items) for part in parts] == [0, 0, 2]
+    transition = rebuilt(rows, parts[-1].items[0], 5)
     assert transition.n_step_return == pytest.approx(1.0 + GAMMA)
     assert transition.n_step_discount == pytest.approx(discount)
     np.testing.assert_array_equal(transition.o_t, episode.stack(2))

@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 import reverb
 
-from actors.environment import FRAME_SHAPE
+from actors.environment import FRAME_SHAPE, OBSERVATION_SHAPE
 from actors.n_step import NStepStream, Row
 from reverb_server import tables
 from reverb_server.writer import ExperienceWriter, WriteTimeoutError
@@ -23,6 +23,8 @@ GAMMA = 0.99
 NUM_ACTIONS = 6  # of Pong
 _MAGIC = b"SYNTHEPI"
 _BYTES = FRAME_SHAPE[0] * FRAME_SHAPE[1]
+# After the end of an episode, which is a termination.
+_FILLER = tables.Step(action=0, reward=0.0, discount=0.0, epsilon=1.0, greedy=0)
 _HEADER = struct.Struct("<8sII")
 
 
@@ -76,10 +78,10 @@ def check_item(o_tm1: np.ndarray, o_t: np.ndarray, steps: np.ndarray) -> None:
                 assert read_frame(frame) == (episode, step), (read_frame(frame), episode, step)
     for row, step in zip(steps, range(first, first + n_step), strict=True):
         if step < EPISODE_STEPS:
-            expected = make_row(episode, step)[1:]
+            expected = tables.pack_step(make_row(episode, step))
         else:
-            expected = (0, 0.0, 0.0, 1.0, 0)
-        np.testing.assert_array_equal(row, tables.pack_step(*expected))
+            expected = np.array(_FILLER, np.float32)
+        np.testing.assert_array_equal(row, expected)
 
 
 class SyntheticActor:
@@ -102,8 +104,8 @@ class SyntheticActor:
             try:
                 with ExperienceWriter(
                     reverb.Client(self._address),
+                    tables.ItemLayout(self._n_step, OBSERVATION_SHAPE),
                     num_streams=1,
-                    n_step=self._n_step,
                     should_stop=self._stop.is_set,
                     timeout_seconds=60.0,
                 ) as writer:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reverb
 
+from actors.environment import OBSERVATION_SHAPE
 from actors.n_step import NStepStream
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
@@ -18,17 +19,15 @@ N_STEP = 5
 
 def items_of(episode):
     """All items of an episode, cut out by hand."""
-    stream, rows, items = NStepStream(N_STEP), [], []
+    stream, rows = NStepStream(N_STEP), []
     increments = [stream.step(make_row(episode, step)) for step in range(EPISODE_STEPS)]
     increments.append(stream.end(make_row(episode, EPISODE_STEPS).frame, terminated=True))
     for increment in increments:
         rows += increment.rows
-        items += [(len(rows) + source, len(rows) + last) for source, last in increment.items]
-    frames = np.stack([row.frame for row in rows])
-    steps = np.stack([tables.pack_step(*row[1:]) for row in rows])
-    for source, bootstrap in items:
-        stacks = (frames[last - 3 : last + 1].copy() for last in (source, bootstrap))
-        yield [*stacks, steps[source : source + N_STEP].copy()]
+        for item in increment.items:
+            stacks = ([row.frame for row in rows[part]] for part in (item.o_tm1, item.o_t))
+            steps = [tables.pack_step(row) for row in rows[item.steps]]
+            yield [*map(np.stack, stacks), np.stack(steps)]
 
 
 def test_whole_items_pass_and_torn_ones_do_not():
@@ -51,7 +50,7 @@ def test_whole_items_pass_and_torn_ones_do_not():
 def test_a_synthetic_actor_fills_a_replay_that_passes():
     server = reverb.Server(
         tables.make_tables(
-            n_step=N_STEP,
+            layout=tables.ItemLayout(N_STEP, OBSERVATION_SHAPE),
             capacity_steps=1000,
             rate_limit=RateLimit(samples_per_insert=1.0, warmup_steps=60, error_buffer=1e9),
             num_params=3,

@@ -9,6 +9,7 @@ import reverb
 
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
+from tests.reverb_server.episodes import layout_of
 
 NO_LIMIT = RateLimit(samples_per_insert=1.0, warmup_steps=1, error_buffer=1e9)
 
@@ -17,9 +18,9 @@ NO_LIMIT = RateLimit(samples_per_insert=1.0, warmup_steps=1, error_buffer=1e9)
 def make_tables() -> Callable[..., list[reverb.Table]]:
     """The tables of a run, small and without a limit unless told otherwise."""
 
-    def make(**overrides: Any) -> list[reverb.Table]:
+    def make(n_step: int = 1, **overrides: Any) -> list[reverb.Table]:
         options: dict[str, Any] = {
-            "n_step": 1,
+            "layout": layout_of(n_step),
             "capacity_steps": 1000,
             "rate_limit": NO_LIMIT,
             "num_params": 3,

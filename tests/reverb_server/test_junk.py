@@ -7,29 +7,42 @@ import numpy as np
 import pytest
 import reverb
 
+from actors.environment import FRAME_SHAPE, OBSERVATION_SHAPE
+from actors.n_step import NStepStream, Row
 from reverb_server import range_check, sampler, tables
 from reverb_server.writer import ExperienceWriter
+from tests.reverb_server.episodes import NUM_ACTIONS, layout_of
 
 N_STEP = 2
+GOOD = tables.Step(action=1, reward=0.5, discount=0.99, epsilon=0.1, greedy=2)
 HALF_OPEN = 300
 HTTP = b"POST /reverb HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"
 NOISE = np.random.default_rng(0).integers(256, size=100_000).astype(np.uint8).tobytes()
 
 
 def write_episode(client, rows=30):
-    frame = np.zeros((84, 84), np.uint8)
-    row = (frame, 1, 0.5, 0.99, 0.1, 2)
+    row = Row(np.zeros(FRAME_SHAPE, np.uint8), **GOOD._asdict())
+    stream = NStepStream(N_STEP)
     with ExperienceWriter(
-        client, num_streams=1, n_step=N_STEP, should_stop=lambda: False, timeout_seconds=20.0
+        client,
+        layout_of(N_STEP),
+        num_streams=1,
+        should_stop=lambda: False,
+        timeout_seconds=20.0,
     ) as writer:
-        writer.write(0, [row] * (N_STEP + 3), [])
-        for _ in range(rows - N_STEP - 3):
-            writer.write(0, [row], [(-1 - N_STEP, -1)])
+        for _ in range(rows):
+            writer.write(0, *stream.step(row))
 
 
-def make_source(server, **options):
-    defaults = {"n_step": N_STEP, "batch_size": 8, "in_flight_batches": 1, "prioritization": None}
-    return sampler.BatchSampler(f"localhost:{server.port}", **defaults | options)
+def make_source(server):
+    return sampler.BatchSampler(
+        f"localhost:{server.port}",
+        layout_of(N_STEP),
+        batch_size=8,
+        in_flight_batches=1,
+        prioritization=None,
+        num_actions=NUM_ACTIONS,
+    )
 
 
 def next_batch(source):
@@ -51,7 +64,7 @@ def test_bytes_that_are_no_grpc_leave_the_server_working(make_server, connect, j
         ):
             stranger.sendall(junk)
     write_episode(connect(server))
-    assert next_batch(make_source(server)).columns["r_t"].shape == (8, N_STEP)
+    assert next_batch(make_source(server)).steps.reward.shape == (8, N_STEP)
 
 
 def test_many_connections_that_say_nothing_leave_the_server_working(make_server, connect):
@@ -60,7 +73,7 @@ def test_many_connections_that_say_nothing_leave_the_server_working(make_server,
         for _ in range(HALF_OPEN):
             held.enter_context(socket.create_connection(("127.0.0.1", server.port), 10))
         write_episode(connect(server))
-        assert next_batch(make_source(server)).columns["r_t"].shape == (8, N_STEP)
+        assert next_batch(make_source(server)).steps.reward.shape == (8, N_STEP)
 
 
 def test_items_of_another_signature_are_refused_and_cost_nothing(make_server, connect):
@@ -72,13 +85,16 @@ def test_items_of_another_signature_are_refused_and_cost_nothing(make_server, co
     write_episode(client)
     info = client.server_info(timeout=5)
     assert info[tables.TELEMETRY].current_size == info[tables.PARAMS].current_size == 0
-    assert next_batch(make_source(server)).columns["r_t"].shape == (8, N_STEP)
+    assert next_batch(make_source(server)).steps.reward.shape == (8, N_STEP)
 
 
 def junk_steps(**fields):
     """Rows an actor could have made, but for some fields."""
-    row = dict(zip(tables.STEP_FIELDS, (1, 0.5, 0.99, 0.1, 2), strict=True)) | fields
-    return np.tile(np.array(list(row.values()), np.float32), (1, N_STEP, 1))
+    return np.tile(tables.pack_step(GOOD._replace(**fields)), (1, N_STEP, 1))
+
+
+def plausible(steps, num_actions=NUM_ACTIONS):
+    return range_check.plausible(tables.unpack_steps(steps), num_actions)
 
 
 @pytest.mark.parametrize(
@@ -98,20 +114,20 @@ def junk_steps(**fields):
     ],
 )
 def test_values_no_actor_can_have_sent_are_not_plausible(fields):
-    assert range_check.plausible(junk_steps(), 18).all()
-    assert not range_check.plausible(junk_steps(**fields), 18).any()
+    assert plausible(junk_steps()).all()
+    assert not plausible(junk_steps(**fields)).any()
 
 
 def test_the_number_of_actions_of_the_game_bounds_them():
-    assert not range_check.plausible(junk_steps(action=6), 6).any()
-    assert range_check.plausible(junk_steps(action=5), 6).all()
+    assert not plausible(junk_steps(action=6), 6).any()
+    assert plausible(junk_steps(action=5), 6).all()
 
 
 def insert_junk(client, num_items):
-    stack, steps = np.zeros((4, 84, 84), np.uint8), junk_steps(reward=1e6)[0]
+    stack, steps = np.zeros(OBSERVATION_SHAPE, np.uint8), junk_steps(reward=1e6)[0]
     for _ in range(num_items):
         with client.trajectory_writer(num_keep_alive_refs=1) as writer:
-            writer.append({"o_t": stack, "o_tm1": stack, "steps": steps})
+            writer.append(tables.Item(o_tm1=stack, o_t=stack, steps=steps)._asdict())
             item = {name: column[-1] for name, column in writer.history.items()}
             writer.create_item(tables.REPLAY, 1.0, item)
             writer.flush(timeout_ms=10_000)
@@ -125,8 +141,8 @@ def test_junk_that_fits_the_signature_is_replaced_and_counted(make_server, conne
     source = make_source(server)
     for _ in range(20):
         batch = next_batch(source)
-        assert (np.abs(batch.columns["r_t"]) <= 1.0).all()
-        assert batch.columns["o_t"].shape == (8, 4, 84, 84)
+        assert (np.abs(batch.steps.reward) <= 1.0).all()
+        assert batch.o_tm1.shape == batch.o_t.shape == (8, *OBSERVATION_SHAPE)
         assert batch.keys.shape == batch.weights.shape == (8,)
     assert source.rejected_items > 0
 
@@ -139,6 +155,6 @@ def test_replay_of_nothing_but_junk_gives_no_batch(make_server, connect):
     assert source.rejected_items >= 8
 
 
-def test_good_items_keep_their_place_and_stand_in_for_the_bad():
+def test_good_items_keep_their_place_and_fill_those_of_the_bad():
     good = np.array([False, True, False, True, False])
-    assert range_check.stand_ins(good).tolist() == [1, 1, 3, 3, 1]
+    assert range_check.refill_indices(good).tolist() == [1, 1, 3, 3, 1]

@@ -11,11 +11,14 @@ import pytest
 import reverb
 from hypothesis import strategies as st
 
+from actors.environment import FRAME_SHAPE
+from actors.n_step import NStepStream, Row
 from reverb_server import sampler, tables, writer
 from reverb_server.client import read_counts
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
+from tests.reverb_server.episodes import NUM_ACTIONS, layout_of
 
-FRAME = np.zeros((84, 84), np.uint8)
+FRAME = np.zeros(FRAME_SHAPE, np.uint8)
 
 
 def smallest_limit(**settings: Any) -> RateLimit:
@@ -72,20 +75,19 @@ def test_settings_that_cannot_work_are_refused_by_name(
 
 def insert(client: reverb.Client, num_steps: int, done: list[Exception | None]) -> None:
     """Plays one episode; a write that is held back for a minute is a deadlock."""
-    row = (FRAME, 0, 0.0, 1.0, 1.0, 0)
+    row = Row(FRAME, action=0, reward=0.0, discount=1.0, epsilon=1.0, greedy=0)
+    stream = NStepStream(1)
     try:
         with writer.ExperienceWriter(
             client,
+            layout_of(1),
             num_streams=1,
-            n_step=1,
             should_stop=lambda: False,
             max_pending_items=1,
             timeout_seconds=60.0,
         ) as target:
-            # Three rows before the first stack is whole, one after it for the bootstrap.
-            target.write(0, [row] * 4, [])
-            for _ in range(num_steps):
-                target.write(0, [row], [(-2, -1)])
+            for _ in range(num_steps + 1):  # the first waits for its bootstrap
+                target.write(0, *stream.step(row))
         done.append(None)
     except Exception as error:
         done.append(error)
@@ -121,10 +123,11 @@ def test_with_the_smallest_accepted_band_both_sides_go_on_and_the_ratio_is_kept(
     client = reverb.Client(f"localhost:{server.port}")
     source = sampler.BatchSampler(
         f"localhost:{server.port}",
-        n_step=1,
+        layout_of(1),
         batch_size=batch_size,
         in_flight_batches=in_flight_batches,
         prioritization=None,
+        num_actions=NUM_ACTIONS,
         timeout_seconds=0.1,
     )
     num_steps = limit.warmup_steps + math.ceil(4 * limit.error_buffer / samples_per_insert)

@@ -15,9 +15,12 @@ import portpicker
 import pytest
 import reverb
 
+from actors.environment import FRAME_SHAPE
+from actors.n_step import NStepStream, Row
 from reverb_server import port, server, tables, writer
 from reverb_server.client import TableCounts, read_counts
 from reverb_server.rate_limit import RateLimit
+from tests.reverb_server.episodes import layout_of
 
 Tables = Callable[..., list[reverb.Table]]
 Script = Sequence[Callable[[reverb.Client], None] | None]
@@ -26,14 +29,14 @@ LIMIT = RateLimit(samples_per_insert=1.0, warmup_steps=2, error_buffer=1e6)
 
 def insert(client: reverb.Client, num_items: int) -> None:
     """Inserts one-step items whose rewards count 0, 1, 2 ..."""
-    frame = np.zeros((84, 84), np.uint8)
+    frame = np.zeros(FRAME_SHAPE, np.uint8)
+    stream = NStepStream(1)
     with writer.ExperienceWriter(
-        client, num_streams=1, n_step=1, should_stop=lambda: False
+        client, layout_of(1), num_streams=1, should_stop=lambda: False
     ) as target:
-        target.write(0, [(frame, 0, 0.0, 1.0, 1.0, 0)] * 3, [])
         for i in range(num_items + 1):
-            items = [(-2, -1)] if i else []
-            target.write(0, [(frame, i, float(i), 1.0, 1.0, 0)], items)
+            row = Row(frame, action=i, reward=float(i), discount=1.0, epsilon=1.0, greedy=0)
+            target.write(0, *stream.step(row))
 
 
 def nothing(client: reverb.Client) -> None:
@@ -100,8 +103,11 @@ def test_a_stopped_server_comes_back_with_its_items_and_counters(
 
     def look(client: reverb.Client) -> None:
         found["counts"] = read_counts(client)
-        samples = client.sample(tables.REPLAY, 500, emit_timesteps=False)
-        found["rewards"] = {float(sample.data[2][0, 1]) for sample in samples}
+        samples = client.sample(
+            tables.REPLAY, 500, emit_timesteps=False, unpack_as_table_signature=True
+        )
+        steps = (tables.unpack_steps(tables.Item(**sample.data).steps) for sample in samples)
+        found["rewards"] = {float(step.reward[0]) for step in steps}
 
     run(make_tables, directory, [look])
     assert found["counts"] == TableCounts(inserts=12, samples=4, size=12)

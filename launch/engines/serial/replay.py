@@ -21,9 +21,9 @@ from learner.transitions import Transition
 class _Stored(NamedTuple):
     """An item as references to rows: both stacks, and the window."""
 
-    stack_tm1: list[Row]
-    stack_t: list[Row]
-    window: list[Row]
+    o_tm1: list[Row]
+    o_t: list[Row]
+    steps: list[Row]
 
 
 # Frames are mostly flat colour: the fastest level is nearly as small as the others.
@@ -98,12 +98,7 @@ class SerialReplay:
         }
 
     def _insert(self, rows: list[Row], item: Item) -> None:
-        source, bootstrap = item
-        stored = _Stored(
-            stack_tm1=_part(rows, source - STACK_SIZE + 1, STACK_SIZE),
-            stack_t=_part(rows, bootstrap - STACK_SIZE + 1, STACK_SIZE),
-            window=_part(rows, source, self._n_step),
-        )
+        stored = _Stored(rows[item.o_tm1], rows[item.o_t], rows[item.steps])
         if len(self._items) < self._capacity_steps:
             self._items.append(stored)
         else:
@@ -142,19 +137,14 @@ def _unpack_rows(state: Mapping[str, np.ndarray]) -> list[Row]:
     return list(map(Row, frames, *columns))
 
 
-def _part(rows: list[Row], first: int, length: int) -> list[Row]:
-    """So many rows from a negative index on."""
-    return rows[first : first + length or None]
-
-
 def _transition(stored: _Stored) -> Transition:
-    source = stored.window[0]
+    source = stored.steps[0]
     return Transition(
-        o_tm1=np.stack([row.frame for row in stored.stack_tm1]),
-        o_t=np.stack([row.frame for row in stored.stack_t]),
+        o_tm1=np.stack([row.frame for row in stored.o_tm1]),
+        o_t=np.stack([row.frame for row in stored.o_t]),
         a_tm1=np.int32(source.action),
-        r_t=np.array([row.reward for row in stored.window], np.float32),
-        discount_t=np.array([row.discount for row in stored.window], np.float32),
+        r_t=np.array([row.reward for row in stored.steps], np.float32),
+        discount_t=np.array([row.discount for row in stored.steps], np.float32),
         epsilon=np.float32(source.epsilon),
         greedy_tm1=np.int32(source.greedy),
     )

@@ -1,0 +1,34 @@
+"""What the nodes of a run must agree on about Reverb's tables."""
+
+import reverb
+
+from actors.environment import OBSERVATION_SHAPE
+from launch import build
+from launch.config import Config
+from learner import acting
+from reverb_server import tables
+from reverb_server.rate_limit import RateLimit
+
+
+def item_layout(config: Config) -> tables.ItemLayout:
+    """The sizes of an item, for whoever writes, holds or samples them."""
+    return tables.ItemLayout(n_step=config.learner.n_step, stack_shape=OBSERVATION_SHAPE)
+
+
+def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:
+    """The tables of a run."""
+    replay = config.replay
+    return tables.make_tables(
+        layout=item_layout(config),
+        capacity_steps=replay.replay_capacity_steps,
+        rate_limit=rate_limit,
+        num_params=acting.num_acting_values(build.network_of(config)),
+        prioritization=prioritization_of(config),
+    )
+
+
+def prioritization_of(config: Config) -> tables.Prioritization | None:
+    """How replay is sampled; None is uniformly."""
+    if not config.replay.prioritized:
+        return None
+    return tables.Prioritization(config.replay.priority_alpha, config.replay.priority_beta)
