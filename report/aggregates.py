@@ -23,7 +23,6 @@ from report.runs import Run
 Strata = Sequence[np.ndarray]
 Statistic = Callable[[Strata], np.ndarray]  # strata -> float [values]
 
-DEFAULT_RESAMPLES = 2000
 PROFILE_POINTS = 101
 _CURVE_POINTS = 40
 _SEED = 0  # the same runs give the same report
@@ -42,12 +41,12 @@ class IqmCurve(NamedTuple):
     """Interquartile mean against frames."""
 
     frames: np.ndarray  # float [points]
-    num_runs: np.ndarray  # int [points], runs that reached so far
+    num_runs: np.ndarray  # int [points], of the runs that reached these frames
     iqm: Estimate  # [points]
 
 
 class Aggregates(NamedTuple):
-    """All there is to say about the methods over the games that each of them played."""
+    """What the report says about the methods, over the games that all of them played."""
 
     games: Sequence[str]
     num_runs: dict[str, Sequence[int]]  # of each game
@@ -63,8 +62,8 @@ class Aggregates(NamedTuple):
         return len({count for counts in self.num_runs.values() for count in counts}) > 1
 
 
-def aggregate(methods: Methods, *, resamples: int = DEFAULT_RESAMPLES) -> Aggregates | None:
-    """None if there is no game with reference scores that every method has an evaluation of."""
+def aggregate(methods: Methods, *, resamples: int) -> Aggregates | None:
+    """None without a game that has reference scores and an evaluation of every method."""
     played = {name: by_game for name, runs in methods.items() if (by_game := _scored(runs))}
     games = _common(list(played.values()))
     if not games:
@@ -166,14 +165,14 @@ def _curves(samples: dict[str, list[list[Run]]], resamples: int) -> dict[str, Iq
     points = min(_CURVE_POINTS, max(len(run.evaluations.frames) for run in runs))
     grid = np.linspace(first, max(last.values()), points) if points > 1 else np.array([])
     return {
-        # Each curve ends where it ends, be it between two points of the grid.
+        # A curve ends at its own last frame, which may lie between two points of the grid.
         name: _curve(strata, np.append(grid[grid < last[name]], last[name]), resamples)
         for name, strata in samples.items()
     }
 
 
 def _last_frames(strata: Sequence[Sequence[Run]]) -> float:
-    """As far as every game has a run that reached it."""
+    """The last frame that some run of every game has reached."""
     return float(min(max(run.evaluations.frames[-1] for run in runs) for runs in strata))
 
 

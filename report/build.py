@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 
 from report import figures, page, summary, tables
-from report.aggregates import DEFAULT_RESAMPLES, Aggregates, aggregate
+from report.aggregates import Aggregates, aggregate
 from report.final_scores import table_of
 from report.methods import Methods, games_of, methods_of, runs_by_game
 from report.runs import References, Run, Warn, find_runs
@@ -24,9 +24,9 @@ def build_report(
     *,
     references: References,
     warn: Warn,
-    resamples: int = DEFAULT_RESAMPLES,
+    resamples: int,
 ) -> pathlib.Path:
-    """Returns the page. Whatever is left out is said to `warn`, and on the page."""
+    """Returns the path of the page. What is left out goes to `warn`, and onto the page."""
     problems: list[str] = []
 
     def note(problem: str) -> None:
@@ -76,7 +76,7 @@ def _read(folder: pathlib.Path, references: References, note: Warn) -> list[Run]
 
 
 def _not_started(folder: pathlib.Path, runs: Sequence[Run]) -> list[str]:
-    """A suite says in a file of its own what it is to hold."""
+    """suite.json lists the runs that a suite is going to have."""
     try:
         planned = json.loads((folder / "suite.json").read_text())["runs"]
     except (OSError, ValueError, KeyError, TypeError):

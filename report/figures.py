@@ -56,7 +56,7 @@ _LABELS = {
 
 
 class Drawn(NamedTuple):
-    """A figure and what it shows, for those who cannot see it."""
+    """A figure, and a caption that screen readers read out too."""
 
     name: str  # of its files, without suffix
     caption: str
@@ -64,7 +64,7 @@ class Drawn(NamedTuple):
 
 
 def _styled(draw: Callable[_Arguments, Drawn]) -> Callable[_Arguments, Drawn]:
-    """The style holds for what a figure is made of later too, its legend say."""
+    """Draws in the report's style: parts made late, such as a legend, need it as well."""
 
     @functools.wraps(draw)
     def draw_in_style(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Drawn:

@@ -45,12 +45,6 @@ def smooth(curve: Curve, window: int = _SMOOTHED_EPISODES) -> Curve:
     return curve._replace(values=(sums[end] - sums[begin]) / (end - begin))
 
 
-def minutes_to_reach(curve: Curve, value: float) -> float | None:
-    """Wall-clock minutes until the first point at or above `value`."""
-    reached = np.nonzero(curve.values >= value)[0]
-    return float(curve.minutes[reached[0]]) if len(reached) else None
-
-
 def draw(rows: Iterable[Row], out: pathlib.Path, *, title: str) -> None:
     """Writes a PNG with training and evaluation returns over wall-clock minutes."""
     rows = list(rows)

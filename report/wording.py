@@ -1,4 +1,4 @@
-"""How numbers and facts are said, on the page and in the Markdown summary alike."""
+"""Numbers and facts in words, the same on the page and in the Markdown summary."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def title_of(methods: Methods) -> str:
 
 
 def facts_text(methods: Methods) -> str:
-    """How much was run."""
+    """How many runs there are, and how long they trained."""
     runs = _all(methods)
     finished = sum(run.finished for run in runs)
     longest = max(run.frames for run in runs)
@@ -43,7 +43,7 @@ def score_text(score: Score | None, *, star: bool = False) -> str:
 
 
 def difference_text(difference: float | None) -> str:
-    """Signed."""
+    """The difference with its sign."""
     return _NONE if difference is None else f"{difference:+.2f}"
 
 

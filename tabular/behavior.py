@@ -1,7 +1,7 @@
-"""Behavior policies, and the data they leave behind.
+"""Behavior policies, and the data collected with them.
 
-A data set is kept as what the losses need of it: how often each pair (x, a) occurs, and what
-followed. Rewards are deterministic, so nothing else is lost (see `tabular.learning`).
+A data set is kept as counts: how often each pair (x, a) occurs, and which state followed. Rewards
+are deterministic, so the losses need no more (see `tabular.learning`).
 """
 
 from typing import NamedTuple
@@ -67,7 +67,7 @@ def collect(
 
 
 def estimated_policy(data: Data) -> jax.Array:
-    """The policy of highest likelihood, n(x, a) / n(x); uniform in states never seen."""
+    """The maximum-likelihood policy, n(x, a) / n(x); uniform in states never visited."""
     pairs = jnp.sum(data.counts, axis=2)
     visits = jnp.sum(pairs, axis=1, keepdims=True)
     uniform = jnp.full_like(pairs, 1.0 / pairs.shape[1])
@@ -75,6 +75,6 @@ def estimated_policy(data: Data) -> jax.Array:
 
 
 def empirical_model(mdp: Model, data: Data) -> Model:
-    """The model the data speak of: mean next states per pair, rewards as seen."""
+    """The model that the data imply: the mean next state of each pair, and the true rewards."""
     pairs = jnp.sum(data.counts, axis=2, keepdims=True)
     return mdp._replace(next_state=data.counts / jnp.maximum(pairs, 1.0))

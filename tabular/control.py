@@ -1,7 +1,7 @@
 """Control: how good the greedy policy gets, for each share of uniform actions in the data.
 
-Runs the four algorithms on every MDP and every epsilon at once. One call of the compiled step
-brings all of them to the next point of their curves.
+Runs every algorithm on every MDP and every epsilon at once. One call of the compiled step brings
+all of them to the next point of their curves.
 """
 
 import functools
@@ -19,14 +19,14 @@ from tabular.learning import Problem, Tables
 from tabular.mdps import Model
 from tabular.setting import RECORD_PERIOD_UPDATES, Setting
 
-Advance = Callable[[str, int], None]  # what runs, and how many points more are done
+Advance = Callable[[str, int], None]  # what is running, and how many more points are done
 
 
 class Instance(NamedTuple):
-    """One MDP, the deterministic policy in its mu, and the two numbers results are read against."""
+    """One MDP with what depends on its seed alone."""
 
     mdp: Model
-    deterministic: jax.Array  # [X, A]
+    deterministic: jax.Array  # [X, A]: the policy that mu mixes with the uniform one
     optimal: jax.Array  # []: performance of the optimal policy
     data_key: jax.Array
 
@@ -49,7 +49,7 @@ NORMS = {
 
 
 def make_instance(key: jax.Array, *, gamma: float) -> Instance:
-    """A random MDP with all that depends on its seed alone."""
+    """A random MDP, its deterministic policy, and the key its data are drawn with."""
     mdp_key, policy_key, data_key = jax.random.split(key, 3)
     mdp = mdps.random_mdp(mdp_key, gamma=gamma)
     deterministic = behavior.random_deterministic(policy_key, *mdp.return_t.shape)
@@ -81,7 +81,7 @@ def make_problem(
 def problem_of(
     mdp: Model, data: Data, mu: jax.Array, policy: jax.Array | None, setting: Setting
 ) -> Problem:
-    """The data as a learner sees them; mu as it is, or as it looks in the data."""
+    """The data as a learner sees them, with mu itself or its estimate from the data."""
     if setting.behavior == "estimated":
         mu = behavior.estimated_policy(data)
     return Problem(behavior.empirical_model(mdp, data), data.weights, mu, policy)
@@ -122,7 +122,7 @@ def start_tables(algorithms: Mapping[str, Loss], problems: Problem) -> dict[str,
 
 
 def run_control(setting: Setting, instances: Instance, advance: Advance) -> ControlResult:
-    """Runs every algorithm on every MDP and epsilon; `advance` hears of each point."""
+    """Runs every algorithm on every MDP and epsilon; `advance` is called at each point."""
     epsilons = jnp.asarray(setting.control_epsilons)
     over_seeds = jax.vmap(functools.partial(make_problem, setting=setting), (0, None, None))
     over_epsilons = jax.jit(jax.vmap(over_seeds, (None, 0, 0)))

@@ -41,7 +41,7 @@ class EvaluationResult(NamedTuple):
 
 
 def run_evaluation(setting: Setting, instances: Instance, advance: Advance) -> EvaluationResult:
-    """Runs both learners on every MDP and budget; `advance` hears of each point."""
+    """Runs both learners on every MDP and budget; `advance` is called at each point."""
     collect = jax.vmap(functools.partial(_make_problems, setting=setting), out_axes=1)
     problems = jax.jit(collect)(instances)  # [B, S]
     truth = jax.jit(jax.vmap(functools.partial(_truth, setting=setting)))(instances)  # [S]

@@ -179,7 +179,7 @@ def _line(
 
 
 def _lowest_after_start(algorithms: Summary) -> float:
-    """The lower end of all bands, but for tables that are still zero: they would rule the axis."""
+    """The lowest point of all bands after the start, where tables of zeros would set the scale."""
     shares = [values["fraction_of_optimal"] for values in algorithms.values()]
     return min(float(np.min(np.subtract(s["mean"], s["std"])[1:])) for s in shares)
 

@@ -31,7 +31,7 @@ class Tables(NamedTuple):
 class Problem(NamedTuple):
     """What a learner is given: the data, mu, and the policy to evaluate."""
 
-    model: Model  # as the data say
+    model: Model  # as estimated from the data
     weights: jax.Array  # [X, A]: share of each pair among the samples
     mu: jax.Array  # [X, A]: the behavior policy, known or estimated
     policy: jax.Array | None  # [X, A]: to evaluate; None: control

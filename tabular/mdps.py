@@ -1,4 +1,4 @@
-"""Random finite MDPs, and what holds in them exactly: Q of a policy, and the optimal Q.
+"""Random finite MDPs, and their exact solutions: Q of a policy, and the optimal Q.
 
 Unbatched: states x in [X], actions a in [A]; `vmap` over MDPs. Nothing terminates, so the discount
 is the same everywhere.
@@ -18,7 +18,7 @@ _POLICY_ITERATIONS = 50
 
 
 class Model(NamedTuple):
-    """What follows a pair (x, a): the real thing, or what a data set says of it."""
+    """What follows a pair (x, a), in truth or as estimated from data."""
 
     return_t: jax.Array  # [X, A]: R, here of one step
     discount_t: jax.Array  # [X, A]: D

@@ -28,12 +28,12 @@ _NOTES = {
 }
 
 
-def write_page(summary: Summary, *, figures: str = ".") -> str:
-    """The page; `figures` is the folder of the PNGs as seen from it."""
+def write_page(summary: Summary) -> str:
+    """The page, which lies beside its figures."""
     parts = ["# VA-learning on random MDPs", _about(summary)]
     for name, readings in read_figures(summary).items():
-        parts += [f"## {_TITLES[name]}", f"![{_TITLES[name]}]({figures}/{name}.png)"]
-        parts += [_said(reading) for reading in readings]
+        parts += [f"## {_TITLES[name]}", f"![{_TITLES[name]}]({name}.png)"]
+        parts += [_beside_the_paper(reading) for reading in readings]
         if name == "performance_by_epsilon":
             parts.append(_epsilon_table(summary))
         if name in _NOTES:
@@ -55,7 +55,7 @@ def _about(summary: Summary) -> str:
     )
 
 
-def _said(reading: Reading) -> str:
+def _beside_the_paper(reading: Reading) -> str:
     return f"The paper: {reading.paper}\n\n**{reading.verdict}.** {reading.measured}"
 
 

@@ -47,10 +47,10 @@ def _curves(summary: Summary) -> Reading:
         name: values["fraction_of_optimal"]["mean"][-1]
         for name, values in figure["algorithms"].items()
     }
-    said = ", ".join(f"{name} {share:.3f}" for name, share in final.items())
+    shares = ", ".join(f"{name} {share:.3f}" for name, share in final.items())
     return Reading(
         "“New algorithmic variants significantly outperform prior methods.”",
-        f"Final performance as a share of the optimal policy's: {said}.",
+        f"Final performance as a share of the optimal policy's: {shares}.",
         _verdict(new_beats_old(summary, summary["gaps"]["x"].index(figure["epsilon"]))),
     )
 
@@ -77,11 +77,11 @@ def _largest_gap(summary: Summary) -> Reading:
     epsilons = summary["gaps"]["x"]
     gap = summary["gaps"]["pairs"]["va - dueling"]["mean"]
     largest = max(range(len(gap)), key=lambda i: gap[i])
-    said = f"VA-learning is furthest ahead of dueling at ε = {epsilons[largest]:g}"
+    text = f"VA-learning is furthest ahead of dueling at ε = {epsilons[largest]:g}"
     close: Verdict = "Agrees in part" if epsilons[largest] <= _CLOSE_TO_ZERO else "Does not agree"
     return Reading(
         "“The performance gap seems the most profound when ε ≈ 0 …”",
-        f"{said} ({gap[largest]:+.3f}); at ε = {epsilons[0]:g} the gap is {gap[0]:+.3f}.",
+        f"{text} ({gap[largest]:+.3f}); at ε = {epsilons[0]:g} the gap is {gap[0]:+.3f}.",
         "Agrees" if largest == 0 else close,
     )
 
@@ -124,14 +124,14 @@ def _advantage_error(summary: Summary) -> Reading:
         budget: [algorithms[name]["mean"][-1] for name in ("va", "td", "va_centered")]
         for budget, algorithms in figure["budgets"].items()
     }
-    said = "; ".join(
+    text = "; ".join(
         f"{budget} trajectories: {va:.2f} against {td:.2f} ({centered:.2f} centered by π)"
         for budget, (va, td, centered) in ends.items()
     )
     return Reading(
         "“Given any data budget, VA-learning obtains more accurate approximations to the advantage "
         "function compared to Q-learning.”",
-        f"Final error, VA-learning's A against TD's Q − πQ: {said}. A tends to A_μ^π, which is "
+        f"Final error, VA-learning's A against TD's Q − πQ: {text}. A tends to A_μ^π, which is "
         f"{figure['floor_of_va']['mean']:.2f} away from A^π on average.",
         _verdict(all(va < td for va, td, _ in ends.values())),
     )
@@ -143,12 +143,12 @@ def _q_error(summary: Summary) -> Reading:
         budget: [algorithms[name]["mean"][-1] for name in ("va", "td")]
         for budget, algorithms in budgets.items()
     }
-    said = "; ".join(f"{n} trajectories: {va:.1f} against {td:.1f}" for n, (va, td) in ends.items())
+    text = "; ".join(f"{n} trajectories: {va:.1f} against {td:.1f}" for n, (va, td) in ends.items())
     start = next(iter(budgets.values()))["va"]["mean"][0]
     return Reading(
         "“Given any data budget, VA-learning obtains a slightly faster rate of approximating the "
         "Q-function compared to Q-learning.”",
-        f"Final error, from {start:.1f} at the start: {said}.",
+        f"Final error, from {start:.1f} at the start: {text}.",
         _verdict(all(va < td for va, td in ends.values())),
     )
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 RECORD_PERIOD_UPDATES = 50
+Behavior = Literal["known", "estimated"]
 
 
 class BadSettingError(ValueError):
@@ -17,7 +18,7 @@ class BadSettingError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """The paper's setting (Section 6.1 and Appendix C.1) but for how long and how often."""
+    """The paper's setting (Section 6.1 and Appendix C.1); how long and how often is ours."""
 
     seeds: int = 20
     """Random MDPs to average over."""
@@ -27,9 +28,7 @@ class Setting:
     """Share of the uniform policy in mu, for the curves over updates."""
     epsilons: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     """The shares for the figure of final performance."""
-    behavior: Annotated[Literal["known", "estimated"], tyro.conf.arg(aliases=("--behaviour",))] = (
-        "known"
-    )
+    behavior: Annotated[Behavior, tyro.conf.arg(aliases=("--behaviour",))] = "known"
     """Whether learners know mu or estimate it from the data."""
     trajectories: int = 20
     """Trajectories of data for control."""
@@ -38,9 +37,9 @@ class Setting:
     target_epsilon: float = 0.0
     """Share of the uniform policy in the policy evaluated; 0: deterministic."""
     seed: int = 0
-    """Of everything random."""
+    """The seed that everything random derives from."""
 
-    # Not flags of their own in the paper's figures, but one place for each number.
+    # The same in all of the paper's figures.
     gamma: float = 0.99
     """Discount."""
     learning_rate: float = 0.1
@@ -57,6 +56,15 @@ class Setting:
     def control_epsilons(self) -> tuple[float, ...]:
         """All shares that control runs with, in order."""
         return tuple(sorted({*self.epsilons, self.epsilon}))
+
+
+@dataclasses.dataclass(frozen=True)
+class TabularFlags:
+    """Reproduces the paper's tabular study: five figures, their numbers, and a page."""
+
+    setting: Setting = Setting()
+    out: pathlib.Path = pathlib.Path("out/tabular")
+    """Folder to write to."""
 
 
 def check_setting(setting: Setting) -> None:

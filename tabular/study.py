@@ -13,7 +13,7 @@ from tabular.setting import RECORD_PERIOD_UPDATES, Setting, check_folder, check_
 from tabular.summary import Summary, summarize
 
 PAGE = "tabular.md"
-Report = Callable[[str, float], None]  # what is under way, and the share of the study done
+Report = Callable[[str, float], None]  # what is running, and the share of the study done
 _THEOREM_STEPS = 4
 
 
@@ -40,7 +40,7 @@ def run_study(setting: Setting, out: pathlib.Path, report: Report) -> Summary:
 
 
 class _Counter:
-    """Turns points done into a share of the whole study."""
+    """Turns points done into the share of the whole study that is done."""
 
     def __init__(self, setting: Setting, report: Report) -> None:
         points = setting.updates // RECORD_PERIOD_UPDATES

@@ -24,7 +24,7 @@ _KEY_STREAM = 2_000_000
 
 
 class TheoremResult(NamedTuple):
-    """Case (`evaluation`, `control`) -> what was seen; arrays have a leading axis [S]."""
+    """What was measured for each case (`evaluation`, `control`); arrays have a leading axis [S]."""
 
     recursion: dict[str, Convergence]
     sampled: dict[str, tuple[np.ndarray, np.ndarray]]  # errors of V and of A [S, T]
@@ -62,7 +62,7 @@ def _sampled(instance: Instance, case: str) -> tuple[jax.Array, jax.Array]:
     mu = behavior.mixed_with_uniform(instance.deterministic, jnp.asarray(EPSILON))
     mdp = instance.mdp._replace(discount_t=jnp.full_like(instance.mdp.discount_t, SAMPLED_GAMMA))
     policy = _policy(instance, case)
-    return sampled.learn_everywhere(key, mdp, mu, policy, num_steps=NUM_SAMPLED_STEPS)
+    return sampled.learn_from_samples(key, mdp, mu, policy, num_steps=NUM_SAMPLED_STEPS)
 
 
 def _policy(instance: Instance, case: str) -> jax.Array | None:

@@ -13,7 +13,6 @@ from launch.config import Config, PresetName
 from launch.engines.options import HostsOptions, SlurmOptions, TrainRequest
 from launch.profile.request import ProfileRequest
 from launch.suite.plan import SuiteRequest
-from tabular.setting import Setting
 
 DEFAULT_PRESET: PresetName = "cpu"
 
@@ -30,15 +29,6 @@ class TrainFlags:
     slurm: SlurmOptions
     preset: PresetName = DEFAULT_PRESET
     """Where defaults come from: `cpu` learns Pong on two cores, `paper` is the paper's setting."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TabularFlags:
-    """Reproduces the paper's tabular study: five figures, their numbers, and a page."""
-
-    setting: Setting
-    out: pathlib.Path = pathlib.Path("out/tabular")
-    """Folder to write to."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from launch.engines.options import HostRequest, SlurmOptions
 from launch.errors import ExitCode, InputError
 from launch.profile.request import ProfileRequest
 from launch.suite.plan import SuiteRequest
-from tabular.setting import Setting
+from tabular.setting import TabularFlags
 
 _DESCRIPTION = "Trains Atari agents with VA-learning and its relatives, on one machine or many."
 
@@ -28,7 +28,6 @@ class Command(NamedTuple):
 
     function: str  # module:name
     flags: type[Any]
-    default: Any = None  # what the flags are without any
     read: Callable[[Sequence[str]], dict[str, Any]] | None = None  # where flags are not enough
 
     def run(self, name: str, args: Sequence[str]) -> int:
@@ -36,7 +35,7 @@ class Command(NamedTuple):
         if self.read is not None:
             arguments = self.read(args)
         else:
-            arguments = vars(parse(self.flags, args, name, default=self.default))
+            arguments = vars(parse(self.flags, args, name))
         module, _, function = self.function.partition(":")
         return int(getattr(importlib.import_module(module), function)(**arguments))
 
@@ -101,11 +100,7 @@ def _read_suite(args: Sequence[str]) -> dict[str, Any]:
 
 COMMANDS = {
     "train": Command("launch.commands.train:train", flags_lib.TrainFlags, read=_read_train),
-    "tabular": Command(
-        "launch.commands.tabular:tabular",
-        flags_lib.TabularFlags,
-        default=flags_lib.TabularFlags(Setting()),
-    ),
+    "tabular": Command("launch.commands.tabular:tabular", TabularFlags),
     "profile": Command(
         "launch.profile.command:profile", flags_lib.ProfileFlags, read=_read_profile
     ),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from report.learning_curve import curve_of, draw, minutes_to_reach, smooth
+from report.learning_curve import curve_of, draw, smooth
 
 ROWS = [
     {"time": 60.0, "role": "learner", "frames": 0},
@@ -26,12 +26,6 @@ def test_smoothing_averages_what_came_before():
     curve = smooth(curve_of(ROWS, "episode_return"), window=2)
     np.testing.assert_allclose(curve.values, [-2.0, 1.0])
     np.testing.assert_allclose(smooth(curve, window=1).values, curve.values)
-
-
-def test_the_time_to_a_score_is_the_first_point_at_or_above_it():
-    curve = curve_of(ROWS, "episode_return")
-    assert minutes_to_reach(curve, 4.0) == 2.0
-    assert minutes_to_reach(curve, 5.0) is None
 
 
 def test_a_drawing_is_a_png_even_without_data(tmp_path):
