@@ -18,6 +18,7 @@ from rich.table import Table
 
 from benchmarks.publish_speed import publish_fraction
 from benchmarks.update_speed import against_naive, make_bare_update, one_per_dispatch
+from launch import build
 from launch.config import PRESETS, Config
 from launch.profile.actor_speed import measure_actor
 from launch.profile.command import as_json, for_profiling
@@ -28,7 +29,6 @@ from launch.profile.timed_run import TimedRun, run_for
 from launch.profile.timing import Cost, mean_cost
 from launch.profile.verdict import Limits, core_time_efficiency
 from launch.run_dir import describe
-from learner.cpu.allocator import keep_freed_memory
 
 _OUT = pathlib.Path("out/bench.json")
 _RUN_SECONDS = 40.0
@@ -142,7 +142,7 @@ def main(argv: list[str]) -> None:
     """Measures, prints, writes."""
     out = pathlib.Path(argv[0]) if argv else _OUT
     console = Console()
-    keep_freed_memory()
+    build.own_backend().prepare_process()
     bars, beside = measure(console)
     table = Table("figure", "measured", "bar", "")
     for bar in bars:

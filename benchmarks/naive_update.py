@@ -1,8 +1,8 @@
 """The update as one would first write it: the yardstick of the fast one.
 
-Plain Haiku layers, a separate forward pass of all heads for each of the three uses, and no buffers
-given away. It works on the same parameters as the learner's own update, and a test holds the two
-equal.
+A separate forward pass of all heads for each of the three uses, plain Optax, and no buffers given
+away; it is meant for a network of plain layers. It works on the same parameters as the learner's
+own update, and a test holds the two equal.
 """
 
 import haiku as hk
@@ -12,48 +12,9 @@ import optax
 
 from learner import losses
 from learner.losses import BehaviorLoss, Heads
-from learner.networks import Architecture, Network
+from learner.networks import Network
 from learner.transitions import Transition, n_step_return
 from learner.update import LearnerState
-
-
-def make_plain_network(
-    architecture: Architecture, num_actions: int, *, value_head: bool, behavior_head: bool
-) -> Network:
-    """`learner.networks.make_network` from Haiku's own layers, without normalization."""
-
-    def torso(stack: jax.Array) -> jax.Array:
-        x = jnp.moveaxis(stack, 1, -1).astype(jnp.float32) / 255.0
-        with hk.name_scope("torso"):
-            for i, (channels, kernel, stride) in enumerate(architecture.convs):
-                conv = hk.Conv2D(channels, kernel, stride, padding="VALID", name=f"conv_{i}")
-                x = jax.nn.relu(conv(x))
-        return x.reshape(x.shape[0], -1)
-
-    def head(name: str, embedding: jax.Array, outputs: int) -> jax.Array:
-        with hk.name_scope(name):
-            x = jax.nn.relu(hk.Linear(architecture.hidden, name="hidden")(embedding))
-            return hk.Linear(outputs, name="out")(x)
-
-    def heads(stack: jax.Array) -> Heads:
-        embedding = torso(stack)
-        advantage = head("advantage", embedding, num_actions)
-        value, logits = jnp.zeros(advantage.shape[0]), jnp.zeros_like(advantage)
-        if value_head:
-            value = head("value", embedding, 1)[:, 0]
-        if behavior_head:
-            logits = head("behaviour", jax.lax.stop_gradient(embedding), num_actions)
-        return Heads(value=value, advantage=advantage, logits=logits)
-
-    heads_fn = hk.without_apply_rng(hk.transform(heads))
-    advantage_fn = hk.without_apply_rng(
-        hk.transform(lambda stack: head("advantage", torso(stack), num_actions))
-    )
-    return Network(
-        init=lambda key: heads_fn.init(key, jnp.zeros((1, 4, 84, 84), jnp.uint8)),
-        apply=heads_fn.apply,
-        advantage=advantage_fn.apply,
-    )
 
 
 class NaiveUpdate:

@@ -6,12 +6,13 @@ from typing import Any
 
 import jax
 
-from benchmarks.naive_update import NaiveUpdate, make_plain_network
+from benchmarks.naive_update import NaiveUpdate
 from launch import build
 from launch.config import Config
-from launch.names import find_architecture, find_loss
+from launch.names import find_loss
 from launch.profile.resident_batches import resident_batches
 from launch.profile.timing import Cost, compare
+from learner.backend import PLAIN
 from learner.losses import BEHAVIOR_LOSSES
 from learner.optimizers import make_optimizer
 
@@ -24,25 +25,12 @@ def against_naive(config: Config, *, calls: int = 5, rounds: int = 20) -> dict[s
 
 
 def make_naive(config: Config) -> NaiveUpdate:
-    """The yardstick for a config without normalization."""
-    learner, loss = config.learner, find_loss(config.learner.algorithm)
-    actions = build.num_actions(config.environment.game, config.environment.full_action_set)
-    network = make_plain_network(
-        find_architecture(learner.network),
-        actions,
-        value_head=loss.value_head,
-        behavior_head=loss.behavior_head,
-    )
-    optimizer = make_optimizer(
-        learner.optimizer,
-        learning_rate=build.learning_rate(config),
-        epsilon=learner.optimizer_epsilon,
-        max_grad_norm=learner.max_grad_norm,
-    )
+    """The yardstick of a config."""
+    learner = config.learner
     return NaiveUpdate(
-        network,
-        loss,
-        optimizer,
+        build.network_of(config, PLAIN),
+        find_loss(learner.algorithm),
+        make_optimizer(build.optimizer_options(config)),
         target_period_updates=learner.target_period_updates,
         behavior_loss=BEHAVIOR_LOSSES[learner.behavior_target],
     )

@@ -1,7 +1,7 @@
 """Takes a config apart into the components of each role."""
 
 import functools
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import jax
 import numpy as np
@@ -13,9 +13,10 @@ from actors.resume import RecordedBatch
 from launch.config import Config
 from launch.names import find_architecture, find_loss
 from launch.seeds import seed_for
+from learner.backend import Backend, backend_for
 from learner.losses import BEHAVIOR_LOSSES
 from learner.networks import Network, make_network
-from learner.optimizers import falling_rate, make_optimizer, optax_step
+from learner.optimizers import OptimizerOptions, falling_rate, make_optimizer
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
 Games = TypeVar("Games", bound=AtariBatch)
@@ -59,8 +60,14 @@ def num_actions(game: str, full_action_set: bool) -> int:
         environment.close()
 
 
-def network_of(config: Config) -> Network:
-    """The network with the heads the algorithm needs."""
+def own_backend() -> Backend:
+    """How this process computes, by the platform that JAX finds for it."""
+    return backend_for(jax.default_backend())
+
+
+def network_of(config: Config, backend: Backend | None = None) -> Network:
+    """The network with the heads the algorithm needs, for this process's backend unless told."""
+    backend = own_backend() if backend is None else backend
     loss = find_loss(config.learner.algorithm)
     return make_network(
         find_architecture(config.learner.network),
@@ -68,6 +75,7 @@ def network_of(config: Config) -> Network:
         value_head=loss.value_head,
         behavior_head=loss.behavior_head,
         normalize=config.learner.normalize,
+        layers=backend.layers,
     )
 
 
@@ -80,36 +88,37 @@ def learning_rate(config: Config) -> float:
     return 2.5e-4 if config.learner.n_step == 1 else 5e-5
 
 
-def make_learner(config: Config) -> tuple[LearnerState, Update]:
-    """A fresh learner state and the jitted update."""
+def make_learner(config: Config, backend: Backend | None = None) -> tuple[LearnerState, Update]:
+    """A fresh learner state and the jitted update, on this process's backend unless told."""
+    backend = own_backend() if backend is None else backend
     learner = config.learner
-    network = network_of(config)
-    on_cpu = jax.default_backend() == "cpu"
-    optimization: dict[str, Any] = {
-        "learning_rate": falling_rate(
-            learning_rate(config), learner.final_learning_rate, config.total_updates
-        ),
-        "epsilon": learner.optimizer_epsilon,
-        "max_grad_norm": learner.max_grad_norm,
-    }
-    optimizer = make_optimizer(learner.optimizer, **optimization)
-    step = optax_step(optimizer)
-    if on_cpu:
-        # Here, because actors need neither Numba nor the 50 MB it takes.
-        from learner.cpu.optimizer import fused_step
-
-        step = fused_step(learner.optimizer, **optimization)
+    network = network_of(config, backend)
+    options = optimizer_options(config)
     update = make_update(
         network,
         find_loss(learner.algorithm),
-        step,
+        backend.make_step(options),
         target_period_updates=learner.target_period_updates,
         behavior_loss=BEHAVIOR_LOSSES[learner.behavior_target],
     )
     if learner.updates_per_dispatch > 1:
-        update = repeat_update(update, learner.updates_per_dispatch, unroll=on_cpu)
+        update = repeat_update(update, learner.updates_per_dispatch, unroll=backend.unroll_updates)
     key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
-    return init_state(network, optimizer, key), jax.jit(update, donate_argnames=("state",))
+    state = init_state(network, make_optimizer(options), key)
+    return state, jax.jit(update, donate_argnames=("state",))
+
+
+def optimizer_options(config: Config) -> OptimizerOptions:
+    """The optimizer, with the learning rate's schedule."""
+    learner = config.learner
+    return OptimizerOptions(
+        learner.optimizer,
+        learning_rate=falling_rate(
+            learning_rate(config), learner.final_learning_rate, config.total_updates
+        ),
+        epsilon=learner.optimizer_epsilon,
+        max_grad_norm=learner.max_grad_norm,
+    )
 
 
 def make_epsilon(config: Config, actor: int) -> EpsilonFn:

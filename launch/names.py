@@ -32,9 +32,9 @@ def algorithm_names() -> tuple[str, ...]:
 
 def network_names() -> tuple[str, ...]:
     """The registered networks."""
-    from learner.networks import ARCHITECTURES
+    from learner.networks import NETWORKS
 
-    return tuple(ARCHITECTURES)
+    return tuple(NETWORKS)
 
 
 def find_loss(spec: str) -> "Loss":
@@ -47,10 +47,10 @@ def find_loss(spec: str) -> "Loss":
 
 def find_architecture(spec: str) -> "Architecture":
     """The network of that name; raises InputError, in one line, where there is none."""
-    from learner.networks import ARCHITECTURES
+    from learner.networks import NETWORKS
     from learner.trial import try_architecture
 
-    return _find("network", spec, ARCHITECTURES, try_architecture)
+    return _find("network", spec, NETWORKS, try_architecture)
 
 
 def file_name(spec: str) -> str:

@@ -17,7 +17,6 @@ from launch.replay import IN_FLIGHT_BATCHES
 from launch.run_dir import RunDir
 from learner import acting
 from learner.checkpoint import Checkpointer
-from learner.cpu.allocator import keep_freed_memory
 from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
@@ -31,7 +30,7 @@ from reverb_server.priorities import PriorityUpdater
 def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Trains from the newest checkpoint, if there is one, until done or told to stop."""
     stop = lp.stop_event()
-    keep_freed_memory()
+    build.own_backend().prepare_process()
     state, update = build.make_learner(config)
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)

@@ -23,7 +23,6 @@ from launch.profile.stages import Stages, measure_stages
 from launch.profile.timed_run import RunFailedError, TimedRun, run_for
 from launch.profile.verdict import Limits, core_time_efficiency, verdict
 from launch.run_dir import describe
-from learner.cpu.allocator import keep_freed_memory
 
 _TRACED_CALLS = 10
 _WARM_UP_STEPS = 1000
@@ -35,7 +34,7 @@ def profile(config: Config, request: ProfileRequest) -> ExitCode:
     config_checks.check_config(config)
     counts = _check(request)
     console = Console()
-    keep_freed_memory()  # as the learner's own process does
+    build.own_backend().prepare_process()  # as the learner's own process does
     try:
         if counts:
             return _sweep(config, request, counts, console)

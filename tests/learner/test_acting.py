@@ -6,7 +6,7 @@ import pytest
 
 from learner import acting
 from learner.losses import ALGORITHMS
-from learner.networks import ARCHITECTURES, Network, make_network
+from learner.networks import NETWORKS, Network, make_network
 
 NUM_ACTIONS = 5
 
@@ -15,7 +15,7 @@ NUM_ACTIONS = 5
 def network() -> Network:
     loss = ALGORITHMS["va"]
     return make_network(
-        ARCHITECTURES["tiny"],
+        NETWORKS["tiny"],
         NUM_ACTIONS,
         value_head=loss.value_head,
         behavior_head=loss.behavior_head,

@@ -9,7 +9,7 @@ import pytest
 
 from learner.acting import acting_params
 from learner.losses import ALGORITHMS
-from learner.networks import ARCHITECTURES, Network, make_network
+from learner.networks import NETWORKS, Network, make_network
 
 NUM_ACTIONS = 5
 NAMES = sorted(ALGORITHMS)
@@ -25,7 +25,7 @@ HEADS = {
 def network_of(name: str, normalize: bool = False) -> Network:
     loss = ALGORITHMS[name]
     return make_network(
-        ARCHITECTURES["tiny"],
+        NETWORKS["tiny"],
         NUM_ACTIONS,
         value_head=loss.value_head,
         behavior_head=loss.behavior_head,
@@ -141,6 +141,6 @@ def test_stacks_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
 
 def test_the_nature_network_has_the_size_of_the_original() -> None:
     """Mnih et al. (2015) on 4 actions: 1,686,180 weights and biases."""
-    network = make_network(ARCHITECTURES["nature"], 4, value_head=False, behavior_head=False)
+    network = make_network(NETWORKS["nature"], 4, value_head=False, behavior_head=False)
     shapes = jax.eval_shape(network.init, jax.random.PRNGKey(0))
     assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == 1_686_180

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from learner.optimizers import falling_rate, make_optimizer
+from learner.optimizers import OptimizerOptions, falling_rate, make_optimizer
 
 EPSILON = 0.01 / 32**2  # the paper's
 
@@ -27,7 +27,7 @@ def test_rmsprop_is_centred_and_keeps_epsilon_inside_the_root() -> None:
         mean = 0.95 * mean + 0.05 * g
         mean_square = 0.95 * mean_square + 0.05 * g**2
         params -= 1e-3 * g / np.sqrt(mean_square - mean**2 + EPSILON)
-    optimizer = make_optimizer("rmsprop", learning_rate=1e-3, epsilon=EPSILON, max_grad_norm=None)
+    optimizer = make_optimizer(OptimizerOptions("rmsprop", 1e-3, EPSILON))
     np.testing.assert_allclose(apply_in_turn(optimizer, gradients), params, rtol=1e-4)
 
 
@@ -39,14 +39,14 @@ def test_adam_keeps_epsilon_outside_the_root() -> None:
         mean_square = 0.999 * mean_square + 0.001 * g**2
         root = np.sqrt(mean_square / (1 - 0.999**t))
         params -= 1e-3 * mean / (1 - 0.9**t) / (root + 1.5e-2)
-    optimizer = make_optimizer("adam", learning_rate=1e-3, epsilon=1.5e-2, max_grad_norm=None)
+    optimizer = make_optimizer(OptimizerOptions("adam", 1e-3, 1.5e-2))
     np.testing.assert_allclose(apply_in_turn(optimizer, gradients), params, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["rmsprop", "adam"])
 def test_the_gradient_is_clipped_by_the_norm_over_all_parameters(name: str) -> None:
-    clipped = make_optimizer(name, learning_rate=1e-3, epsilon=1e-2, max_grad_norm=0.5)
-    plain = make_optimizer(name, learning_rate=1e-3, epsilon=1e-2, max_grad_norm=None)
+    clipped = make_optimizer(OptimizerOptions(name, 1e-3, 1e-2, max_grad_norm=0.5))
+    plain = make_optimizer(OptimizerOptions(name, 1e-3, 1e-2))
     long = {"a": jnp.array([3.0]), "b": jnp.array([4.0])}
     short = {"a": jnp.array([0.3]), "b": jnp.array([0.4])}
     direction, _ = clipped.update(long, clipped.init(long))

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from learner.losses import ALGORITHMS, Errors, QLearning
-from learner.networks import ARCHITECTURES
+from learner.networks import NETWORKS
 from learner.trial import try_architecture, try_loss
 
 
@@ -40,9 +40,9 @@ def test_our_own_losses_pass(name):
     try_loss(ALGORITHMS[name])
 
 
-@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_our_own_networks_pass(name):
-    try_architecture(ARCHITECTURES[name])
+    try_architecture(NETWORKS[name])
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_trying_touches_no_device():
     code = """
 from jax._src import xla_bridge
 from learner.losses import ALGORITHMS
-from learner.networks import ARCHITECTURES
+from learner.networks import NETWORKS
 from learner.trial import try_architecture, try_loss
 try_loss(ALGORITHMS["va"])
-try_architecture(ARCHITECTURES["tiny"])
+try_architecture(NETWORKS["tiny"])
 assert not xla_bridge.backends_are_initialized()
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -21,7 +21,7 @@ from learner.losses import (
     QLearning,
     sampled_action_loss,
 )
-from learner.networks import ARCHITECTURES, Network, make_network
+from learner.networks import NETWORKS, Network, make_network
 from learner.optimizers import optax_step
 from learner.transitions import Transition, n_step_return
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
@@ -307,7 +307,7 @@ def test_learning_finds_the_optimal_values_of_a_small_game(name: str) -> None:
 @pytest.fixture(scope="module")
 def changed_modules() -> Callable[[float, float], set[str]]:
     """Tells which modules one update changes, by the weights of the value and behaviour losses."""
-    network = make_network(ARCHITECTURES["tiny"], NUM_ACTIONS, value_head=True, behavior_head=True)
+    network = make_network(NETWORKS["tiny"], NUM_ACTIONS, value_head=True, behavior_head=True)
     update = jax.jit(
         make_update(
             network,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learner.cpu.optimizer import fused_step
-from learner.optimizers import falling_rate, make_optimizer, optax_step
+from learner.optimizers import OptimizerOptions, falling_rate, make_optimizer, optax_step
 
 # A convolution's weights, a leaf larger than a megabyte, and sizes that fill no vector.
 SHAPES = {"conv": (3, 3, 4, 5), "hidden": (700, 400), "bias": (7,), "scalar": ()}
@@ -33,13 +33,9 @@ def assert_trees_close(ours: Any, theirs: Any) -> None:
 def test_fused_steps_are_optax_steps(
     name: str, max_grad_norm: float | None, final_rate: float | None
 ) -> None:
-    options: dict[str, Any] = {
-        "learning_rate": falling_rate(1e-2, final_rate, 4),
-        "epsilon": 1e-3,
-        "max_grad_norm": max_grad_norm,
-    }
-    optimizer = make_optimizer(name, **options)
-    fused, plain = jax.jit(fused_step(name, **options)), jax.jit(optax_step(optimizer))
+    options = OptimizerOptions(name, falling_rate(1e-2, final_rate, 4), 1e-3, max_grad_norm)
+    optimizer = make_optimizer(options)
+    fused, plain = jax.jit(fused_step(options)), jax.jit(optax_step(optimizer))
     rng = np.random.default_rng(0)
     params = random_tree(rng, 1.0)
     ours = theirs = (params, optimizer.init(params))
@@ -54,10 +50,10 @@ def test_fused_steps_are_optax_steps(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_donated_stays_as_it_was(name: str) -> None:
-    step = fused_step(name, learning_rate=1e-2, epsilon=1e-3, max_grad_norm=None)
+    step = fused_step(OptimizerOptions(name, 1e-2, 1e-3))
     params = random_tree(np.random.default_rng(1), 1.0)
     before = jax.tree.map(np.array, params)
-    state = make_optimizer(name, learning_rate=1e-2, epsilon=1e-3, max_grad_norm=None).init(params)
+    state = make_optimizer(OptimizerOptions(name, 1e-2, 1e-3)).init(params)
     stepped = jax.jit(step)(params, state, params)
     jax.tree.map(np.testing.assert_array_equal, params, before)
     assert not np.allclose(stepped.params["hidden"], before["hidden"])
@@ -66,9 +62,9 @@ def test_what_is_not_donated_stays_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("broken", [np.nan, np.inf])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_broken_gradient_is_not_hidden(name: str, broken: float) -> None:
-    step = fused_step(name, learning_rate=1e-2, epsilon=1e-3, max_grad_norm=None)
+    step = fused_step(OptimizerOptions(name, 1e-2, 1e-3))
     params = jnp.ones(100)
-    state = make_optimizer(name, learning_rate=1e-2, epsilon=1e-3, max_grad_norm=None).init(params)
+    state = make_optimizer(OptimizerOptions(name, 1e-2, 1e-3)).init(params)
     stepped = jax.jit(step)(params.at[50].set(broken), state, params)
     assert not np.isfinite(stepped.params[50])
     assert np.isfinite(np.delete(stepped.params, 50)).all()

@@ -1,0 +1,29 @@
+"""From a config to a learner: an accelerator's backend and this machine's make the same one."""
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from launch import build
+from launch.profile.resident_batches import random_batch
+from learner.backend import PLAIN
+from tests.launch.tiny_run import tiny_config
+
+
+def test_both_backends_make_the_same_repeated_update() -> None:
+    """Two updates in one call: a loop on an accelerator, one after the other on CPU."""
+    config = tiny_config()
+    learner = dataclasses.replace(
+        config.learner, updates_per_dispatch=2, batch_size=4, optimizer_epsilon=1e-3
+    )
+    config = dataclasses.replace(config, learner=learner)
+    batch, weights = random_batch(config, np.random.default_rng(0)), np.ones(8, np.float32)
+    found = []
+    for backend in (None, PLAIN):
+        state, update = build.make_learner(config, backend)
+        loops = update.lower(state, batch, weights).as_text().count("stablehlo.while")  # type: ignore[attr-defined]
+        assert loops == (0 if backend is None else 1)
+        found.append(update(state, batch, weights))
+    assert int(found[0][0].updates) == 2
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-6), *found)

@@ -1,0 +1,198 @@
+"""The gate: one update means the same through the plain backend and through the CPU's own.
+
+Both compute in float32 and add in different orders, so parameters, moments, errors and scalars
+agree to `TOLERANCE`; counters agree exactly.
+"""
+
+import functools
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from learner.backend import PLAIN, backend_for
+from learner.checkpoint import Checkpointer
+from learner.losses import ALGORITHMS, BEHAVIOR_LOSSES
+from learner.networks import NETWORKS, OBSERVATION_SHAPE, make_network
+from learner.optimizers import OPTIMIZERS, OptimizerOptions, make_optimizer
+from learner.transitions import Transition
+from learner.update import LearnerState, Update, init_state, make_update
+
+TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
+NUM_ACTIONS, BATCH, N_STEP = 6, 2, 3
+
+# Network, algorithm, optimizer, normalized: every algorithm with every optimizer on the smallest
+# network, and every other network once.
+LEARNERS = [
+    *(("tiny", algorithm, name, False) for algorithm in ALGORITHMS for name in OPTIMIZERS),
+    ("tiny", "va", "adam", True),
+    ("small", "va", "adam", True),
+    ("nips2013", "behavior_dueling", "rmsprop", False),
+    ("nature", "va", "rmsprop", False),
+    ("impala", "va", "adam", False),
+]
+SMALLEST = LEARNERS[0]
+
+
+def test_every_network_algorithm_and_optimizer_is_among_the_compared() -> None:
+    networks, algorithms, optimizers, _ = (set(names) for names in zip(*LEARNERS, strict=True))
+    assert networks == set(NETWORKS)
+    assert algorithms == set(ALGORITHMS)
+    assert optimizers == set(OPTIMIZERS)
+
+
+@functools.cache
+def learner_of(
+    platform: str, network: str, algorithm: str, optimizer: str, normalize: bool
+) -> tuple[LearnerState, Update]:
+    """A state and the update, jitted once for all tests."""
+    backend, loss = backend_for(platform), ALGORITHMS[algorithm]
+    built = make_network(
+        NETWORKS[network],
+        NUM_ACTIONS,
+        value_head=loss.value_head,
+        behavior_head=loss.behavior_head,
+        normalize=normalize,
+        layers=backend.layers,
+    )
+    # An epsilon far above what rounding makes of a gradient of zero.
+    options = OptimizerOptions(optimizer, 1e-3, epsilon=1e-3, max_grad_norm=40.0)
+    update = make_update(
+        built,
+        loss,
+        backend.make_step(options),
+        target_period_updates=2,
+        behavior_loss=BEHAVIOR_LOSSES["sampled"],
+    )
+    state = init_state(built, make_optimizer(options), jax.random.PRNGKey(0))
+    # Heads of a normalized network start at zero, and biases do; here nothing is, and the target
+    # network is another one.
+    rng = np.random.default_rng(0)
+    params, target = (
+        jax.tree.map(lambda x: x + 0.02 * rng.normal(size=x.shape).astype(np.float32), params)
+        for params in (state.params, state.target_params)
+    )
+    return state._replace(params=params, target_params=target), jax.jit(update)
+
+
+def random_batch(seed: int) -> tuple[Transition, jax.Array]:
+    rng = np.random.default_rng(seed)
+    batch = Transition(
+        o_tm1=rng.integers(0, 256, (BATCH, *OBSERVATION_SHAPE), np.uint8),
+        o_t=rng.integers(0, 256, (BATCH, *OBSERVATION_SHAPE), np.uint8),
+        a_tm1=rng.integers(0, NUM_ACTIONS, BATCH, np.int32),
+        r_t=rng.uniform(-1, 1, (BATCH, N_STEP)).astype(np.float32),
+        discount_t=np.full((BATCH, N_STEP), 0.9, np.float32),
+        epsilon=np.full(BATCH, 0.1, np.float32),
+        greedy_tm1=rng.integers(0, NUM_ACTIONS, BATCH, np.int32),
+    )
+    return jax.tree.map(jnp.asarray, batch), jnp.asarray([0.5, 1.0])
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **TOLERANCE), found, expected)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: "-".join(map(str, learner)))
+def test_an_update_is_the_same_through_both_gates(learner: tuple[Any, ...]) -> None:
+    """Parameters, target, moments, counters, errors and scalars, over a target copy."""
+    plain_state, plain = learner_of("gpu", *learner)
+    cpu_state, on_cpu = learner_of("cpu", *learner)
+    jax.tree.map(np.testing.assert_array_equal, cpu_state, plain_state)
+    before = plain_state.params
+    for seed in range(2):
+        batch, weights = random_batch(seed)
+        plain_state, expected = plain(plain_state, batch, weights)
+        cpu_state, found = on_cpu(cpu_state, batch, weights)
+        assert_close(found, expected)
+    assert_close(cpu_state, plain_state)
+    assert int(cpu_state.updates) == 2
+    for name, leaves in before.items():
+        assert any(np.any(leaf != cpu_state.params[name][k]) for k, leaf in leaves.items()), name
+
+
+@pytest.mark.parametrize(("written", "read"), [("cpu", "gpu"), ("gpu", "cpu")])
+def test_a_checkpoint_of_one_gate_is_read_by_the_other(
+    written: str, read: str, tmp_path: pathlib.Path
+) -> None:
+    state, update = learner_of(written, *SMALLEST)
+    state, _ = update(state, *random_batch(0))
+    Checkpointer(tmp_path).save(1, state, {})
+    like, other = learner_of(read, *SMALLEST)
+    restored = Checkpointer(tmp_path).restore(like)
+    assert restored is not None
+    jax.tree.map(np.testing.assert_array_equal, restored.tree, state)
+    expected, _ = update(state, *random_batch(1))
+    found, _ = other(restored.tree, *random_batch(1))
+    assert_close(found, expected)
+
+
+def lowered(learner: tuple[Any, ...], platform: str) -> str:
+    """The StableHLO of an update for an accelerator; that needs no device."""
+    state, update = learner_of("gpu", *learner)
+    arguments = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), (state, *random_batch(0))
+    )
+    return jax.export.export(update, platforms=[platform])(*arguments).mlir_module()
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize(
+    "learner",
+    [*LEARNERS, ("nature", "va", "adam", False), ("impala", "va", "rmsprop", True)],
+    ids=lambda learner: "-".join(map(str, learner)),
+)
+def test_the_plain_update_exports_without_any_trick(
+    learner: tuple[Any, ...], platform: str
+) -> None:
+    text = lowered(learner, platform)
+    assert "stablehlo.convolution" in text
+    assert "custom_call" not in text
+    assert "optimization_barrier" not in text
+
+
+def test_the_update_of_the_cpu_has_both_tricks() -> None:
+    """Else the test above would look for the wrong words."""
+    state, update = learner_of("cpu", *SMALLEST)
+    text = update.lower(state, *random_batch(0)).as_text()  # type: ignore[attr-defined]
+    assert "custom_call" in text
+    assert "optimization_barrier" in text
+
+
+@pytest.mark.parametrize("platform", ["gpu", "cuda", "rocm", "tpu"])
+def test_an_accelerator_gets_the_plain_backend(platform: str) -> None:
+    assert backend_for(platform) is PLAIN
+    assert not PLAIN.unroll_updates
+    assert backend_for("cpu").unroll_updates
+
+
+PROGRAM = """
+import sys
+from learner.backend import backend_for
+from learner.optimizers import OptimizerOptions
+def loaded():
+    return sorted(name for name in sys.modules if name == "numba" or name.startswith("learner.cpu"))
+options = OptimizerOptions("adam", 1e-3, 1e-3)
+plain = backend_for("gpu")
+plain.make_step(options)
+plain.prepare_process()
+print("accelerator", loaded())
+actor = backend_for("cpu").layers
+print("actor", "numba" in loaded())
+backend_for("cpu").make_step(options)
+print("learner", "numba" in loaded())
+"""
+
+
+def test_an_accelerator_loads_no_trick_and_an_actor_no_compiler() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["accelerator []", "actor False", "learner True"]
