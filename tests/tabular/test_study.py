@@ -8,11 +8,12 @@ import re
 
 import numpy as np
 import pytest
+import tyro
 
 from learner.losses import ALGORITHMS
 from tabular import readings, theorems
 from tabular.figures import FIGURES
-from tabular.setting import BadSettingError, Setting, check_folder, check_setting
+from tabular.setting import BadSettingError, Setting, TabularFlags, check_folder, check_setting
 from tabular.study import PAGE, run_study
 from tabular.summary import Summary, spread
 
@@ -128,6 +129,13 @@ def test_a_verdict_follows_the_numbers(study):
 def test_a_setting_that_cannot_work_is_refused_with_its_value(change, said):
     with pytest.raises(BadSettingError, match=re.escape(said)):
         check_setting(dataclasses.replace(Setting(), **change))
+
+
+@pytest.mark.parametrize("flag", ["--behavior", "--behaviour"])
+def test_the_flag_of_mu_keeps_its_old_spelling(flag):
+    without_prefix = (tyro.conf.OmitArgPrefixes,)
+    flags = tyro.cli(TabularFlags, args=[flag, "estimated"], config=without_prefix)
+    assert flags.setting.behavior == "estimated"
 
 
 def test_the_papers_setting_is_accepted():
