@@ -6,32 +6,53 @@ from collections.abc import Mapping, Sequence
 from launch.engines.options import SlurmOptions
 from launch.engines.slurm import cluster
 from launch.engines.slurm.scripts import array_range
-from launch.engines.slurm.submit import check_partitions
+from launch.engines.slurm.submit import check_options, check_partitions
 from launch.errors import ExitCode
 from launch.run_dir import write_atomically
-from launch.suite.plan import PlannedRun
+from launch.suite.folder import prepare_folder
+from launch.suite.plan import PlannedRun, SuiteRequest
 from launch.suite.slurm_script import suite_script
+from launch.suite.suite_run import is_finished
 
 _SCRIPT = "suite.sh"
 
 
-def check_suite(slurm: SlurmOptions, planned: Sequence[PlannedRun], out: pathlib.Path) -> None:
+def suite_on_slurm(
+    request: SuiteRequest, slurm: SlurmOptions, planned: Sequence[PlannedRun]
+) -> ExitCode:
+    """Queues what is neither done nor in the queue; returns at once."""
+    # Relative paths mean nothing on another host.
+    out = request.out.absolute()
+    check_options(slurm)
+    _check_suite(slurm, planned, out)
+    known = prepare_folder(out, planned)
+    # Looked up first: what ends in between is then found done, and not queued again.
+    queued = _queued_tasks(known.suite_id)
+    left = [run for run in planned if not is_finished(run.run_dir, run.config)]
+    print(f"{len(planned)} runs in {out}: {len(planned) - len(left)} done")
+    # A run keeps its number when the suite grows, so that it is found in the queue.
+    tasks = {known.runs.index(run.name): run for run in left}
+    _queue(slurm, known.suite_id, tasks, queued, out=out, parallel=request.parallel)
+    return ExitCode.DONE
+
+
+def _check_suite(slurm: SlurmOptions, planned: Sequence[PlannedRun], out: pathlib.Path) -> None:
     """Has the cluster judge the script before anything is written."""
     check_partitions(slurm)
     cluster.test_submission(suite_script(slurm, "vantage-suite", dict(enumerate(planned)), out))
 
 
-def job_name(suite_id: str) -> str:
+def _job_name(suite_id: str) -> str:
     """Of all jobs of a suite, by which they are found in the queue."""
     return f"vantage-suite-{suite_id}"
 
 
-def queued_tasks(suite_id: str) -> dict[int | None, cluster.Job]:
+def _queued_tasks(suite_id: str) -> dict[int | None, cluster.Job]:
     """The suite's jobs that wait, run or end, by the numbers of their runs."""
-    return {job.task: job for job in cluster.queue([job_name(suite_id)])}
+    return {job.task: job for job in cluster.queue([_job_name(suite_id)])}
 
 
-def queue_suite(
+def _queue(
     slurm: SlurmOptions,
     suite_id: str,
     tasks: Mapping[int, PlannedRun],
@@ -39,8 +60,8 @@ def queue_suite(
     *,
     out: pathlib.Path,
     parallel: int | None,
-) -> ExitCode:
-    """Queues these runs by their numbers, but for those that are queued; returns at once."""
+) -> None:
+    """Queues these runs by their numbers, but for those that are queued."""
     new = [number for number in tasks if number not in queued]
     for number, run in tasks.items():
         if number in queued:
@@ -48,11 +69,10 @@ def queue_suite(
             print(f"in the queue: {run.title} (job {job.job_id}, {job.state.lower()})")
     if new:
         script = out / _SCRIPT
-        write_atomically(script, suite_script(slurm, job_name(suite_id), tasks, out))
+        write_atomically(script, suite_script(slurm, _job_name(suite_id), tasks, out))
         at_most = "" if parallel is None else f"%{parallel}"
         job_id = cluster.submit(script, [f"--array={array_range(new)}{at_most}"])
         print(f"job {job_id}: {len(new)} runs; logs in {out / 'logs'}")
     if tasks:
         print("the same command shows what is left, and queues again what failed")
-        print(f"stop with: scancel --name={job_name(suite_id)}")
-    return ExitCode.DONE
+        print(f"stop with: scancel --name={_job_name(suite_id)}")

@@ -1,0 +1,69 @@
+"""The grid of a suite: what is in it, and what is refused before anything starts."""
+
+import sys
+
+import pytest
+
+from launch.cli.argv import parse_train
+from launch.suite.plan import train_command
+from tests.launch.suite.small_suite import TINY, plan, run_suite
+
+
+def test_a_run_is_an_ordinary_train_command(tmp_path):
+    [first, *_] = plan(tmp_path, "--full-action-set", "--preset", "cpu")
+    command = train_command(first)
+    assert command[0] == sys.executable
+    assert command[3:] == [
+        *("train", "--algorithm", "va", "--preset", "cpu", "--frames", "1600"),
+        *("--full-action-set", *TINY, "--game", "pong", "--seed", "1"),
+        *("--run-dir", str(tmp_path / "pong-va-seed1")),
+    ]
+    assert first.config == parse_train(command[4:-2]).config
+    first.run_dir.create(first.config)
+    assert train_command(first)[-1] == "--resume"
+
+
+def test_atari57_is_all_games(tmp_path):
+    assert len({run.game for run in plan(tmp_path, "--games", "atari57")}) == 57
+
+
+@pytest.mark.parametrize(
+    ("ablation", "full", "epsilon"),
+    [("full-actions", True, 0.05), ("restricted-actions", False, 0.05),
+     ("final-epsilon-0.5", False, 0.5)],
+)  # fmt: skip
+def test_ablations_are_the_papers(tmp_path, ablation, full, epsilon):
+    for run in plan(tmp_path, "--ablation", ablation):
+        assert run.config.environment.full_action_set is full
+        assert run.config.actor.final_epsilon == epsilon
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--games", "pongg"], "did you mean pong"),
+        (["--games", "pong", "pong"], "games=pong pong: each is needed once"),
+        (["--seeds", "0"], "seeds=0 must be at least 1"),
+        (["--parallel", "0"], "parallel=0 must be at least 1"),
+        (["--frames", "0"], "frames=0"),
+        (["--ablation", "restricted-actions", "--full-action-set"], "exclude each other"),
+        (["--learner-partition", "gpu"], "--learner-partition needs --engine slurm, not local"),
+        (["--engine", "slurm", "--actor-mem", "1G"], "a run of a suite has one host"),
+        (["--engine", "slurm", "--learner-cpus", "0"], "learner_cpus=0 must be at least 1"),
+        (["--engine", "slurm"], "no sbatch in PATH"),
+        (["--", "--engine", "slurm"], "give it before the bare --"),
+    ],
+)
+def test_a_bad_suite_is_refused_before_anything_starts(
+    tmp_path, started, capsys, monkeypatch, flags, said
+):
+    monkeypatch.setenv("PATH", "")  # this machine may have a Slurm
+    assert run_suite(tmp_path / "s", *flags) == 2
+    assert said in capsys.readouterr().err
+    assert not started.names and not (tmp_path / "s").exists()
+
+
+def test_a_folder_with_runs_of_other_settings_is_refused(tmp_path, started, capsys):
+    assert run_suite(tmp_path / "s") == 0
+    assert run_suite(tmp_path / "s", "--ablation", "final-epsilon-0.5") == 2
+    assert "holds a run with final_epsilon=0.05" in capsys.readouterr().err
