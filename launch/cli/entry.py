@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from launch.errors import ExitCode
+from launch.terminal import complain, lost_output, outlive_readers
 from launch.version import VERSION
 
 _OURS = {"actors", "benchmarks", "launch", "learner", "report", "reverb_server", "tabular"}
@@ -15,7 +16,12 @@ _OURS = {"actors", "benchmarks", "launch", "learner", "report", "reverb_server",
 
 def main() -> None:
     """Runs the command of this process's arguments, and ends the process."""
-    sys.exit(run(sys.argv[1:]))
+    outlive_readers()
+    code = run(sys.argv[1:])
+    lost = lost_output()
+    if lost is not None:
+        complain(f"what was to be said is lost: {lost}")
+    sys.exit(ExitCode.FAILED if lost is not None and code == ExitCode.DONE else code)
 
 
 def run(args: Sequence[str]) -> int:
@@ -34,5 +40,5 @@ def run(args: Sequence[str]) -> int:
             from launch.commands.doctor.command import run_doctor
 
             return run_doctor()
-        print(f"vantage: error: {error}; `vantage doctor` lists what is missing", file=sys.stderr)
+        complain(f"{error}; `vantage doctor` lists what is missing")
         return ExitCode.FAILED

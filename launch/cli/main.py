@@ -1,7 +1,6 @@
 """The command line: `vantage COMMAND ...`. The flags of a command are in `launch.cli.flags`."""
 
 import importlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from launch.engines.options import HostRequest, SlurmOptions
 from launch.errors import ExitCode, InputError
 from launch.profile.request import ProfileRequest
 from launch.suite.plan import SuiteRequest
+from launch.terminal import complain
 from tabular.setting import TabularFlags
 
 _DESCRIPTION = "Trains Atari agents with VA-learning and its relatives, on one machine or many."
@@ -51,7 +51,7 @@ def run(args: Sequence[str]) -> int:
             raise InputError(f"unknown command '{name}'; choose from {', '.join(COMMANDS)}")
         return COMMANDS[name].run(name, rest)
     except InputError as error:
-        print(f"vantage: error: {error}", file=sys.stderr)
+        complain(str(error))
         return ExitCode.BAD_INPUT
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

@@ -3,23 +3,21 @@
 import pathlib
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from actors.games import reference_scores
-from launch.commands.warning import print_warning
 from launch.errors import ExitCode, InputError
+from launch.terminal import make_console, say, warn
 from report.comparison import NothingToCompareError, compare_runs
 
 
 def compare(runs: Sequence[pathlib.Path], out: pathlib.Path) -> ExitCode:
     """Draws the learning curves of runs in the terminal and as PNG."""
-    console = Console()
+    console = make_console()
     try:
         text = compare_runs(
             runs,
             out,
             references=reference_scores(),
-            warn=print_warning,
+            warn=warn,
             columns=console.width,
             color=console.file.isatty(),
         )
@@ -28,5 +26,5 @@ def compare(runs: Sequence[pathlib.Path], out: pathlib.Path) -> ExitCode:
     except OSError as error:
         raise InputError(f"cannot write '{error.filename or out}': {error.strerror}") from None
     print(text)
-    print(f"drawn to {out}")
+    say(f"drawn to {out}")
     return ExitCode.DONE

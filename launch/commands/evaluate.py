@@ -16,6 +16,7 @@ from launch.commands.newest_params import NewestParams, load_newest, playing_eps
 from launch.config import Config
 from launch.errors import ExitCode
 from launch.run_dir import RunDir
+from launch.terminal import say
 from learner import acting
 
 _MAX_ENVS = 8
@@ -65,12 +66,12 @@ def evaluate(
             )
         )
         return ExitCode.DONE
-    print(f"{run}: {config.learner.algorithm} on {game}, {newest.frames:,} frames")
-    print(f"{episodes} episodes at epsilon {epsilon:g}, 95 % bootstrap interval of the mean:")
-    print(f"  return            {_text(raw, 1)}")
-    print(f"  human-normalized  {_text(normalized, 3)}")
+    say(f"{run}: {config.learner.algorithm} on {game}, {newest.frames:,} frames")
+    say(f"{episodes} episodes at epsilon {epsilon:g}, 95 % bootstrap interval of the mean:")
+    say(f"  return            {_text(raw, 1)}")
+    say(f"  human-normalized  {_text(normalized, 3)}")
     low, middle, high = np.percentile(scores.returns, [0, 50, 100])
-    print(f"  episodes from {low:,.1f} to {high:,.1f}, median {middle:,.1f}")
+    say(f"  episodes from {low:,.1f} to {high:,.1f}, median {middle:,.1f}")
     return ExitCode.DONE
 
 

@@ -4,8 +4,8 @@ import pathlib
 
 from actors.games import reference_scores
 from launch.bounds import COUNT
-from launch.commands.warning import print_warning
 from launch.errors import ExitCode, InputError
+from launch.terminal import say, warn
 from report.build import SUMMARY, NothingToReportError, build_report
 
 
@@ -14,11 +14,11 @@ def report(folder: pathlib.Path, out: pathlib.Path, resamples: int) -> ExitCode:
     COUNT.check(resamples=resamples)
     try:
         page = build_report(
-            folder, out, references=reference_scores(), warn=print_warning, resamples=resamples
+            folder, out, references=reference_scores(), warn=warn, resamples=resamples
         )
     except NothingToReportError as error:
         raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"cannot write '{error.filename or out}': {error.strerror}") from None
-    print(f"open {page}, or read {out / SUMMARY}")
+    say(f"open {page}, or read {out / SUMMARY}")
     return ExitCode.DONE

@@ -12,6 +12,7 @@ from launch.engines.slurm.scripts import array_range
 from launch.engines.slurm.submit import submit_actors, write_scripts
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
+from launch.terminal import say
 
 _DROP_SECONDS = 120.0  # for hosts that were dropped to end: Slurm kills them before
 
@@ -51,10 +52,10 @@ def _match(run_dir: RunDir, record: EngineRecord, jobs: Sequence[cluster.Job]) -
     missing = sorted(wanted - {task for task, _ in tasks})
     if missing:
         job_id = submit_actors(run_dir, array_range(missing))
-        print(f"job {job_id}: actor hosts {array_range(missing)}")
+        say(f"job {job_id}: actor hosts {array_range(missing)}")
     if wait_until_gone(record, dropped, _DROP_SECONDS):
-        print(f"dropped hosts are still ending: {' '.join(dropped)}")
+        say(f"dropped hosts are still ending: {' '.join(dropped)}")
     for index in {task for task, _ in tasks} - wanted:
         run_dir.host_file(index).unlink(missing_ok=True)
     change = f"{len(missing)} added, {len(dropped)} dropped"
-    print(f"{run_dir.root}: {record.hosts.actor_hosts} actor hosts ({change})")
+    say(f"{run_dir.root}: {record.hosts.actor_hosts} actor hosts ({change})")

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import sys
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +16,7 @@ from launch.monitor.plain_view import format_line
 from launch.monitor.snapshot import RunState, Snapshot
 from launch.run_dir import RunDir
 from launch.supervise.status_file import HostStatus, read_actor_hosts, read_status
+from launch.terminal import make_console, say, warn
 
 
 def status(run: pathlib.Path, as_json: bool) -> ExitCode:
@@ -50,7 +50,7 @@ def _read_jobs(record: EngineRecord | None) -> list[Job] | None:
         return jobs_of(record)
     except InputError as error:
         # The files of the run still tell the rest.
-        print(f"jobs unknown: {error}", file=sys.stderr)
+        warn(f"jobs unknown: {error}")
         return None
 
 
@@ -79,13 +79,13 @@ def _as_json(
 def _print(
     run: pathlib.Path, hosts: list[HostStatus], jobs: list[Job] | None, snapshot: Snapshot
 ) -> None:
-    console = Console()
-    console.print(f"{run}: {_state(hosts)}")
+    console = make_console()
+    say(f"{run}: {_state(hosts)}")
     if jobs is not None:
         _print_jobs(console, jobs)
     for host in hosts:
         if host.problem is not None:
-            console.print(f"host {host.host} {host.state}: {host.problem}", soft_wrap=True)
+            say(f"host {host.host} {host.state}: {host.problem}")
     if any(host.nodes for host in hosts):
         table = Table("role", "index", "host", "pid", "state", "restarts", box=None)
         for host in hosts:
@@ -98,12 +98,12 @@ def _print(
         console.print(table)
     age = _params_age(snapshot)
     parameters = "" if age is None else f" | parameters {age:.1f} s old"
-    console.print(f"{format_line(snapshot)}{parameters}", soft_wrap=True)
+    say(f"{format_line(snapshot)}{parameters}")
 
 
 def _print_jobs(console: Console, jobs: list[Job]) -> None:
     if not jobs:
-        console.print("no jobs in the queue")
+        say("no jobs in the queue")
         return
     table = Table("job", "name", "state", "host", "reason", box=None)
     for job in jobs:

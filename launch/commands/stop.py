@@ -11,6 +11,7 @@ from launch.engines.slurm.jobs import jobs_of
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.supervise.status_file import read_status
+from launch.terminal import say
 
 
 class _Watched(NamedTuple):
@@ -44,7 +45,7 @@ def stop(run: pathlib.Path, timeout_seconds: float) -> ExitCode:
             )
         time.sleep(watched.poll_seconds)
     status = read_status(run_dir)
-    print(f"{run}: {'stopped' if status is None else status.state}")
+    say(f"{run}: {'stopped' if status is None else status.state}")
     return ExitCode.DONE
 
 

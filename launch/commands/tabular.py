@@ -3,6 +3,7 @@
 import pathlib
 
 from launch.errors import ExitCode, InputError
+from launch.terminal import say
 from tabular.progress import progress_bar
 from tabular.setting import BadSettingError, Setting
 from tabular.study import PAGE, run_study
@@ -15,5 +16,5 @@ def tabular(setting: Setting, out: pathlib.Path) -> ExitCode:
             run_study(setting, out, report)
     except BadSettingError as error:
         raise InputError(str(error)) from error
-    print(f"Read {out / PAGE}")
+    say(f"Read {out / PAGE}")
     return ExitCode.DONE

@@ -28,6 +28,7 @@ from launch.supervise.note import note
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome
+from launch.terminal import complain
 
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
 _TICK_SECONDS = 0.2
@@ -144,7 +145,7 @@ class _Host:
             self._write_state("stopped")
             return ExitCode.DONE
         self._write_state("failed", problem=problem)
-        print(f"vantage: error: host {this_host()}: {problem}", file=sys.stderr)
+        complain(f"host {this_host()}: {problem}")
         if code == ExitCode.COME_BACK:
             return ExitCode.COME_BACK
         if not self._plays:

@@ -1,7 +1,5 @@
 """The local engine: all nodes of a run on this machine, supervised until training is over."""
 
-import sys
-
 from launch import config_checks
 from launch.config import Config
 from launch.engines.claim import claim, run_dir_of
@@ -14,6 +12,7 @@ from launch.supervise.nodes_on_host import replay_port, supervise_nodes
 from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome
+from launch.terminal import complain, say
 
 
 def train_locally(config: Config, request: TrainRequest) -> ExitCode:
@@ -57,10 +56,10 @@ def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
 def _conclude(outcome: Outcome, run_dir: RunDir, stop: StopSignals) -> ExitCode:
     resume = f"continue with: vantage train --run-dir {run_dir.root} --resume"
     if outcome is Outcome.FAILED:
-        print(f"vantage: error: the run failed; {resume}", file=sys.stderr)
+        complain(f"the run failed; {resume}")
         return ExitCode.FAILED
     if outcome is Outcome.STOPPED:
-        print(f"stopped; {resume}")
+        say(f"stopped; {resume}")
         return stop.exit_code if stop.requested else ExitCode.DONE
-    print(f"finished; see {run_dir.root}")
+    say(f"finished; see {run_dir.root}")
     return ExitCode.DONE

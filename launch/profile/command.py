@@ -23,6 +23,7 @@ from launch.profile.stages import Stages, measure_stages
 from launch.profile.timed_run import RunFailedError, TimedRun, run_for
 from launch.profile.verdict import Limits, core_time_efficiency, verdict
 from launch.run_dir import describe
+from launch.terminal import make_console
 
 _TRACED_CALLS = 10
 _WARM_UP_STEPS = 1000
@@ -33,7 +34,7 @@ def profile(config: Config, request: ProfileRequest) -> ExitCode:
     config = for_profiling(config)
     config_checks.check_config(config)
     counts = _check(request)
-    console = Console()
+    console = make_console()
     build.own_backend().prepare_process()  # as the learner's own process does
     try:
         if counts:

@@ -8,8 +8,6 @@ import pathlib
 import time
 from collections.abc import Callable, Sequence
 
-from rich.console import Console
-
 from launch.config import Config
 from launch.engines.options import SlurmOptions
 from launch.errors import ExitCode
@@ -19,6 +17,7 @@ from launch.suite.slurm import suite_on_slurm
 from launch.suite.suite_run import SuiteRun
 from launch.suite.view import Cell, SuiteState, SuiteView
 from launch.supervise.stop_signals import StopSignals
+from launch.terminal import make_console, say
 from report.duration import duration_text
 
 _POLL_SECONDS = 0.5
@@ -35,7 +34,7 @@ def suite(
     if request.engine == "slurm":
         return suite_on_slurm(request, slurm, planned)
     prepare_folder(request.out, planned)
-    view = SuiteView(Console())
+    view = SuiteView(make_console())
     runs = [SuiteRun(run, request.out / "logs" / f"{run.name}.log") for run in planned]
     _say_what_is_there(runs, request.out, view.say)
     try:
@@ -112,15 +111,15 @@ def _conclude(runs: Sequence[SuiteRun], stop: StopSignals, *, out: pathlib.Path)
         for state in ("done", "failed", "unfinished", "elsewhere", "waiting")
     }
     for run in by_state["failed"]:
-        print(f"failed: {run.planned.title}: {run.problem} (see {run.log_file})")
+        say(f"failed: {run.planned.title}: {run.problem} (see {run.log_file})")
     for run in by_state["elsewhere"]:
-        print(f"left alone: {run.planned.title}: {run.problem}")
+        say(f"left alone: {run.planned.title}: {run.problem}")
     for run in by_state["unfinished"]:
-        print(f"not finished: {run.planned.title} ({run.fraction:.0%}; see {run.log_file})")
+        say(f"not finished: {run.planned.title} ({run.fraction:.0%}; see {run.log_file})")
     left = len(runs) - len(by_state["done"])
-    print(f"{len(by_state['done'])} of {len(runs)} runs done", end="")
-    print(f"; {left} left: the same command continues" if left else "")
-    print(f"see them with: vantage report {out} --out report")
+    more = f"; {left} left: the same command continues" if left else ""
+    say(f"{len(by_state['done'])} of {len(runs)} runs done{more}")
+    say(f"see them with: vantage report {out} --out report")
     if by_state["failed"]:
         return ExitCode.FAILED
     return stop.exit_code if stop.requested else ExitCode.DONE

@@ -13,6 +13,7 @@ from launch.suite.folder import prepare_folder
 from launch.suite.plan import PlannedRun, SuiteRequest
 from launch.suite.slurm_script import suite_script
 from launch.suite.suite_run import is_finished
+from launch.terminal import say
 
 _SCRIPT = "suite.sh"
 
@@ -29,7 +30,7 @@ def suite_on_slurm(
     # Looked up first: what ends in between is then found done, and not queued again.
     queued = _queued_tasks(known.suite_id)
     left = [run for run in planned if not is_finished(run.run_dir, run.config)]
-    print(f"{len(planned)} runs in {out}: {len(planned) - len(left)} done")
+    say(f"{len(planned)} runs in {out}: {len(planned) - len(left)} done")
     # A run keeps its number when the suite grows, so that it is found in the queue.
     tasks = {known.runs.index(run.name): run for run in left}
     _queue(slurm, known.suite_id, tasks, queued, out=out, parallel=request.parallel)
@@ -66,13 +67,13 @@ def _queue(
     for number, run in tasks.items():
         if number in queued:
             job = queued[number]
-            print(f"in the queue: {run.title} (job {job.job_id}, {job.state.lower()})")
+            say(f"in the queue: {run.title} (job {job.job_id}, {job.state.lower()})")
     if new:
         script = out / _SCRIPT
         write_atomically(script, suite_script(slurm, _job_name(suite_id), tasks, out))
         at_most = "" if parallel is None else f"%{parallel}"
         job_id = cluster.submit(script, [f"--array={array_range(new)}{at_most}"])
-        print(f"job {job_id}: {len(new)} runs; logs in {out / 'logs'}")
+        say(f"job {job_id}: {len(new)} runs; logs in {out / 'logs'}")
     if tasks:
-        print("the same command shows what is left, and queues again what failed")
-        print(f"stop with: scancel --name={_job_name(suite_id)}")
+        say("the same command shows what is left, and queues again what failed")
+        say(f"stop with: scancel --name={_job_name(suite_id)}")

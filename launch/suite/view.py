@@ -11,6 +11,7 @@ from rich.text import Text
 
 from launch.monitor.view import can_redraw
 from report.duration import duration_text
+from report.plain_text import plain
 
 _PLAIN_SECONDS = 60.0
 # What is around the grid: progress, legend, heading, and room for the prompt.
@@ -62,7 +63,7 @@ class SuiteView:
 
     def say(self, message: str) -> None:
         """A line that stays."""
-        self._console.print(message, soft_wrap=True, highlight=False, markup=False)
+        self._console.print(plain(message), soft_wrap=True, highlight=False)
 
     def close(self) -> None:
         """Leaves the last grid on the screen."""

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 import portpicker
-from rich.console import Console
 
 from launch.config import Config
 from launch.layout import NodeName
@@ -19,6 +18,7 @@ from launch.supervise.node_process import NodeSpec
 from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
+from launch.terminal import make_console
 
 # Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
 _STOP_STEPS = (
@@ -58,7 +58,7 @@ def supervise_nodes(
     When another host has `taken_over`, the nodes are killed: their checkpoints would spoil its own.
     """
     # Every host could draw the picture from the shared file; one is enough.
-    view = make_view(Console()) if any(name.role == "monitor" for name in names) else None
+    view = make_view(make_console()) if any(name.role == "monitor" for name in names) else None
 
     def stop_requested() -> bool:
         if taken_over():

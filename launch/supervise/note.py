@@ -1,6 +1,5 @@
 """Lines for the user of a run that is under way."""
 
+from launch.terminal import say
 
-def note(message: str) -> None:
-    """Prints a line at once; a live view lets it scroll by above itself."""
-    print(message, flush=True)
+note = say

@@ -21,6 +21,7 @@ from launch.config import Config
 from launch.errors import ExitCode
 from launch.names import find_loss
 from launch.run_dir import RunDir
+from launch.terminal import say
 
 _EMULATOR_FPS = 60
 
@@ -66,9 +67,9 @@ def watch(
                 progress.advance(task)
                 if not sink.show(picture) or index + 1 >= limit:
                     break
-    print(f"{title}: score {score:,.0f} after {(index + 1) / fps:,.1f} s of play")
+    say(f"{title}: score {score:,.0f} after {(index + 1) / fps:,.1f} s of play")
     if out is not None:
-        print(f"written to {out}")
+        say(f"written to {out}")
     return ExitCode.DONE
 
 

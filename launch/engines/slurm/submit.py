@@ -12,6 +12,7 @@ from launch.engines.slurm.scripts import actor_script, learner_script
 from launch.engines.slurm.time_limit import time_limit_seconds
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir, write_atomically
+from launch.terminal import say
 
 _LEARNER, _ACTORS = "learner.sh", "actors.sh"
 
@@ -67,10 +68,10 @@ def submit_run(record: EngineRecord, config: Config, run_dir: RunDir) -> ExitCod
         cluster.cancel([learner])
         raise
     hosts = record.hosts
-    print(f"job {learner}: the learner's host")
-    print(f"job {actors}: {hosts.actor_hosts} actor hosts with {hosts.actors_per_host} actors each")
-    print(f"watch with: vantage status {run_dir.root}")
-    print(f"stop with:  vantage stop {run_dir.root}")
+    say(f"job {learner}: the learner's host")
+    say(f"job {actors}: {hosts.actor_hosts} actor hosts with {hosts.actors_per_host} actors each")
+    say(f"watch with: vantage status {run_dir.root}")
+    say(f"stop with:  vantage stop {run_dir.root}")
     return ExitCode.DONE
 
 
