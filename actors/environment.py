@@ -14,7 +14,7 @@ Conventions:
 - The seed fixes the number of no-ops at each start, and with it the games.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -22,10 +22,7 @@ from ale_py.vector_env import AtariVectorEnv
 from dm_env import specs
 
 from actors.games import check_game
-
-FRAME_SHAPE = (84, 84)
-STACK_SIZE = 4
-OBSERVATION_SHAPE = (STACK_SIZE, *FRAME_SHAPE)
+from actors.observation import OBSERVATION_SHAPE, Observation
 
 # As plain integers: comparing arrays with enum members is slow, and this is every step.
 FIRST, MID, LAST = (
@@ -34,13 +31,6 @@ FIRST, MID, LAST = (
     int(dm_env.StepType.LAST),
 )
 _MAX_SEED = 2**31 - 1
-
-
-class Observation(NamedTuple):
-    """What the player sees, and the true score of the step that led there."""
-
-    stack: np.ndarray  # uint8 [4, 84, 84]
-    score: np.ndarray  # float32 []
 
 
 def make_emulators(

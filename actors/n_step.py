@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.environment import FRAME_SHAPE, STACK_SIZE
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 
 
 class Row(NamedTuple):

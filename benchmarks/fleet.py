@@ -107,7 +107,8 @@ def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -
     """Some actors of the fleet, taking turns in one process."""
     rows = record_rows(config, 500)
     client = reverb.Client(address)
-    pullers = [ParamsPuller(reverb.Client(address)) for _ in range(actors)]
+    num_values = acting.num_acting_values(build.network_of(config))
+    pullers = [ParamsPuller(reverb.Client(address), num_values=num_values) for _ in range(actors)]
     seen: list[float] = []
     with ExperienceWriter(
         client, item_layout(config), num_streams=actors, should_stop=stop.is_set

@@ -36,7 +36,8 @@ def publish_fraction(config: Config, *, actors: int, updates: int = 300) -> floa
 
         publish(0)
         state, _ = jax.block_until_ready(update(state, *batches[0]))
-        with _subscribed(server.address, actors):
+        num_values = acting.num_acting_values(build.network_of(config))
+        with _subscribed(server.address, actors, num_values):
             spent, began = 0.0, time.perf_counter()
             for number in range(1, updates + 1):
                 state, _ = update(state, *batches[number % len(batches)])
@@ -53,17 +54,17 @@ def publish_fraction(config: Config, *, actors: int, updates: int = 300) -> floa
 
 
 @contextlib.contextmanager
-def _subscribed(address: str, actors: int) -> Iterator[None]:
+def _subscribed(address: str, actors: int, num_values: int) -> Iterator[None]:
     """Pullers in a process of their own, all with a first version before the clock starts."""
     ready = CONTEXT.Event()
-    with in_background(functools.partial(_pull, address, actors, ready)):
+    with in_background(functools.partial(_pull, address, actors, num_values, ready)):
         if not ready.wait(_START_SECONDS):
             raise TimeoutError(f"{actors} pullers had no parameters in {_START_SECONDS:.0f} s")
         yield
 
 
-def _pull(address: str, actors: int, ready: Event, stop: Event) -> None:
-    pullers = [ParamsPuller(reverb.Client(address)) for _ in range(actors)]
+def _pull(address: str, actors: int, num_values: int, ready: Event, stop: Event) -> None:
+    pullers = [ParamsPuller(reverb.Client(address), num_values=num_values) for _ in range(actors)]
     for puller in pullers:
         puller.wait_first(_START_SECONDS)
     ready.set()

@@ -7,13 +7,10 @@ process of its own by name (see node_entry.py).
 import pathlib
 
 import launchpad as lp
+import reverb
 
 from launch.config import Config
 from launch.layout import program_layout
-from launch.nodes.actor import run_actor_node
-from launch.nodes.evaluator import run_evaluator_node
-from launch.nodes.learner import run_learner_node
-from launch.nodes.monitor import run_monitor_node
 from launch.nodes.replay import ReplayNode
 
 
@@ -22,7 +19,7 @@ def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
     program = lp.Program("vantage")
     server = ReplayNode(config, run_dir)
     replay = server.create_handle()
-    learner = lp.PyNode(run_learner_node, config, run_dir, replay)
+    learner = lp.PyNode(_run_learner, config, run_dir, replay)
     if config.replay.colocate:
         with program.group("learner"):
             program.add_node(lp.MultiThreadingColocation([server, learner]))
@@ -33,9 +30,37 @@ def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
             program.add_node(learner)
     with program.group("actor"):
         for index in range(program_layout(config)["actor"]):
-            program.add_node(lp.PyNode(run_actor_node, config, index, replay))
+            program.add_node(lp.PyNode(_run_actor, config, index, replay))
     with program.group("evaluator"):
-        program.add_node(lp.PyNode(run_evaluator_node, config, replay))
+        program.add_node(lp.PyNode(_run_evaluator, config, replay))
     with program.group("monitor"):
-        program.add_node(lp.PyNode(run_monitor_node, run_dir, replay))
+        program.add_node(lp.PyNode(_run_monitor, run_dir, replay))
     return program
+
+
+# Each node's module is imported in the process that runs it: replay and the monitor need neither
+# the network nor an emulator.
+
+
+def _run_learner(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
+    from launch.nodes.learner import run_learner_node
+
+    run_learner_node(config, run_dir, client)
+
+
+def _run_actor(config: Config, index: int, client: reverb.Client) -> None:
+    from launch.nodes.actor import run_actor_node
+
+    run_actor_node(config, index, client)
+
+
+def _run_evaluator(config: Config, client: reverb.Client) -> None:
+    from launch.nodes.evaluator import run_evaluator_node
+
+    run_evaluator_node(config, client)
+
+
+def _run_monitor(run_dir: pathlib.Path, client: reverb.Client) -> None:
+    from launch.nodes.monitor import run_monitor_node
+
+    run_monitor_node(run_dir, client)

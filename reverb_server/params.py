@@ -2,7 +2,8 @@
 
 The values are one flat float32 vector; its header says which version they are, how many agent steps
 the run had seen, and whether training is over. Actors ask for the table's insert count, which costs
-next to nothing, and copy the values only when it moved.
+next to nothing, and copy the values only when it moved. The table takes vectors of any length: the
+puller checks that one is as long as its network needs.
 """
 
 import dataclasses
@@ -139,11 +140,13 @@ class ParamsPuller:
         self,
         client: reverb.Client,
         *,
+        num_values: int,
         poll_seconds: float = 0.5,
         stale_seconds: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._client = client
+        self._num_values = num_values
         self._poll_seconds = poll_seconds
         self._stale_seconds = stale_seconds
         self._clock = clock
@@ -184,7 +187,6 @@ class ParamsPuller:
         while not self._stop.is_set():
             try:
                 self._poll()
-                self._last_problem = "none: the server answers but has nothing newer"
             except SERVER_AWAY as error:
                 # The age says when it has been too long.
                 self._last_problem = str(error)
@@ -203,8 +205,17 @@ class ParamsPuller:
         self._last_problem = "the server went away while sending the values"
         sample = next(iter(self._client.sample(tables.PARAMS, emit_timesteps=False)))
         header, values = sample.data
+        self._seen_inserts = inserts
+        if values.shape != (self._num_values,):
+            self._last_problem = (
+                f"the server holds parameters of shape {values.shape}, this network has "
+                f"{self._num_values}; all roles of a run must share one config"
+            )
+            logging.error("ignoring parameters: %s", self._last_problem)
+            return
+        self._last_problem = "none: the server answers but has nothing newer"
         newest = PublishedParams(int(header[0]), int(header[1]), bool(header[2]), values)
-        self._seen_inserts, self._heard_at = inserts, self._clock()
+        self._heard_at = self._clock()
         # Older ones come from a replay server restored from its checkpoint, or from a learner
         # restored from its own: it is alive, and will be past them soon.
         if self._newest is not None and newest.version < self._newest[0].version:

@@ -17,6 +17,12 @@ from reverb_server.rate_limit import RateLimit
 
 REPLAY, PARAMS, TELEMETRY = "replay", "params", "telemetry"
 TELEMETRY_ROW_BYTES = 2048
+# `header` is version, global steps, finished; `values` the flat acting parameters, however many the
+# network has: those who act know, and check.
+PARAMS_SIGNATURE = {
+    "header": tf.TensorSpec([3], tf.int64),
+    "values": tf.TensorSpec([None], tf.float32),
+}
 
 
 class Step(NamedTuple):
@@ -59,20 +65,11 @@ class Prioritization:
     beta: float  # exponent of the importance correction
 
 
-def params_signature(num_values: int) -> dict[str, tf.TensorSpec]:
-    """Flat acting parameters, and `header`: version, global steps, finished."""
-    return {
-        "header": tf.TensorSpec([3], tf.int64),
-        "values": tf.TensorSpec([num_values], tf.float32),
-    }
-
-
 def make_tables(
     *,
     layout: ItemLayout,
     capacity_steps: int,
     rate_limit: RateLimit,
-    num_params: int,
     prioritization: Prioritization | None,
     telemetry_rows: int = 10_000,
 ) -> list[reverb.Table]:
@@ -100,7 +97,7 @@ def make_tables(
         remover=reverb.selectors.Fifo(),
         max_size=1,
         rate_limiter=reverb.rate_limiters.MinSize(1),
-        signature=params_signature(num_params),
+        signature=PARAMS_SIGNATURE,
     )
     # Never blocks an insert: full means the oldest row goes. Each row is read once.
     telemetry = reverb.Table(

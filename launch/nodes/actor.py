@@ -28,7 +28,11 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
         seed=environment_seed(seeds),
         training=True,
     )
-    puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)
+    puller = ParamsPuller(
+        client,
+        num_values=acting.num_acting_values(network),
+        stale_seconds=config.actor.stale_params_seconds,
+    )
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), f"actor/{index}")
     get_params = make_get_params(puller, network, config.frames_of)
     while puller.wait_first(1.0) is None:

@@ -31,7 +31,11 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
         seed=environment_seed(seeds),
         training=False,
     )
-    puller = ParamsPuller(client, stale_seconds=config.actor.stale_params_seconds)
+    puller = ParamsPuller(
+        client,
+        num_values=acting.num_acting_values(network),
+        stale_seconds=config.actor.stale_params_seconds,
+    )
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "evaluator")
 
     def next_params(due_frames: int) -> tuple[Any, int, bool] | None:

@@ -2,10 +2,8 @@
 
 import reverb
 
-from actors.environment import OBSERVATION_SHAPE
-from launch import build
+from actors.observation import OBSERVATION_SHAPE
 from launch.config import Config
-from learner import acting
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
 
@@ -22,7 +20,6 @@ def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:
         layout=item_layout(config),
         capacity_steps=replay.replay_capacity_steps,
         rate_limit=rate_limit,
-        num_params=acting.num_acting_values(build.network_of(config)),
         prioritization=prioritization_of(config),
     )
 

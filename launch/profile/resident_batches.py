@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from actors.environment import OBSERVATION_SHAPE
+from actors.observation import OBSERVATION_SHAPE
 from launch import build
 from launch.config import Config
 from learner.transitions import Transition

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 import reverb
 
-from actors.environment import OBSERVATION_SHAPE, STACK_SIZE
 from actors.n_step import Increment, Row
+from actors.observation import OBSERVATION_SHAPE, STACK_SIZE
 from launch import build
 from launch.config import Config
 from launch.nodes.learner import make_sampler, to_device
@@ -230,7 +230,7 @@ def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:
             )
 
         costs = compare({"publish": publish, "copy": lambda: values.copy()}, calls=20)
-        pull = _pull_ms(client)
+        pull = _pull_ms(client, values.size)
     copy = "one copy of the values in memory"
     return [
         Stage(
@@ -240,11 +240,12 @@ def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:
     ]
 
 
-def _pull_ms(client: reverb.Client) -> float:
+def _pull_ms(client: reverb.Client, num_values: int) -> float:
     """From a new puller's start to its first values."""
 
     def pull() -> None:
-        with contextlib.closing(ParamsPuller(client, poll_seconds=0.01)) as puller:
+        puller = ParamsPuller(client, num_values=num_values, poll_seconds=0.01)
+        with contextlib.closing(puller):
             if puller.wait_first(_PULL_SECONDS) is None:
                 raise TimeoutError(f"no parameters within {_PULL_SECONDS:.0f} s")
 

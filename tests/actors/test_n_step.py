@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.environment import FRAME_SHAPE, STACK_SIZE
 from actors.n_step import Increment, Item, NStepStream, Row, rows_reached
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 
 GAMMA = 0.9
 

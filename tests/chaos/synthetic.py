@@ -13,8 +13,8 @@ import zlib
 import numpy as np
 import reverb
 
-from actors.environment import FRAME_SHAPE, OBSERVATION_SHAPE
 from actors.n_step import NStepStream, Row
+from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import tables
 from reverb_server.writer import ExperienceWriter, WriteTimeoutError
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import reverb
 
-from actors.environment import OBSERVATION_SHAPE
 from actors.n_step import NStepStream
+from actors.observation import OBSERVATION_SHAPE
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
 from tests.chaos.chaos import live_rounds
@@ -53,7 +53,6 @@ def test_a_synthetic_actor_fills_a_replay_that_passes():
             layout=tables.ItemLayout(N_STEP, OBSERVATION_SHAPE),
             capacity_steps=1000,
             rate_limit=RateLimit(samples_per_insert=1.0, warmup_steps=60, error_buffer=1e9),
-            num_params=3,
             prioritization=None,
         )
     )

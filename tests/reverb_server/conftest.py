@@ -23,7 +23,6 @@ def make_tables() -> Callable[..., list[reverb.Table]]:
             "layout": layout_of(n_step),
             "capacity_steps": 1000,
             "rate_limit": NO_LIMIT,
-            "num_params": 3,
             "prioritization": None,
         }
         return tables.make_tables(**options | overrides)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import reverb
 
-from actors.environment import FRAME_SHAPE, OBSERVATION_SHAPE
 from actors.n_step import NStepStream, Row
+from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import sampler, tables, writer
 
 NUM_ACTIONS = 18

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import reverb
 
-from actors.environment import FRAME_SHAPE, OBSERVATION_SHAPE
 from actors.n_step import NStepStream, Row
+from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import range_check, sampler, tables
 from reverb_server.writer import ExperienceWriter
 from tests.reverb_server.episodes import NUM_ACTIONS, layout_of

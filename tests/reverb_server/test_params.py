@@ -32,7 +32,7 @@ def make_puller() -> Iterator[Callable[..., ParamsPuller]]:
     pullers = []
 
     def make(client: reverb.Client, **options: Any) -> ParamsPuller:
-        pullers.append(ParamsPuller(client, poll_seconds=0.001, **options))
+        pullers.append(ParamsPuller(client, num_values=3, poll_seconds=0.001, **options))
         return pullers[-1]
 
     yield make
@@ -185,6 +185,36 @@ def test_a_puller_of_a_dead_server_names_the_problem_and_closes(
     started = time.monotonic()
     puller.close()
     assert time.monotonic() - started < 5.0
+
+
+def test_parameters_of_another_length_are_reported_and_never_handed_out(
+    make_server: MakeServer,
+    connect: Connect,
+    make_puller: Callable[..., ParamsPuller],
+    eventually: Eventually,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client, clock = connect(make_server()), Clock()
+    puller = make_puller(client, stale_seconds=100.0, clock=clock)
+    publish(client, 1)
+    assert first_of(puller).params.version == 1
+    clock.now += 60.0
+    publish(client, 2, values=np.zeros(4, np.float32))
+    eventually(lambda: "ignoring parameters" in caplog.text)
+    assert newest_of(puller).params.version == 1
+    # They are no sign of a learner that is alive.
+    clock.now += 60.0
+    with pytest.raises(StaleParamsError, match=r"shape \(4,\), this network has 3"):
+        puller.get()
+    publish(client, 3)
+
+    def recovered() -> bool:
+        try:
+            return newest_of(puller).params.version == 3
+        except StaleParamsError:
+            return False
+
+    eventually(recovered)
 
 
 def test_waiting_for_the_first_version_is_bounded(

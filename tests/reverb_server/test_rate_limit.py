@@ -11,8 +11,8 @@ import pytest
 import reverb
 from hypothesis import strategies as st
 
-from actors.environment import FRAME_SHAPE
 from actors.n_step import NStepStream, Row
+from actors.observation import FRAME_SHAPE
 from reverb_server import sampler, tables, writer
 from reverb_server.client import read_counts
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reverb
 
-from actors.environment import FRAME_SHAPE, OBSERVATION_SHAPE
+from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import sampler, tables
 from reverb_server.client import read_counts
 from reverb_server.rate_limit import RateLimit

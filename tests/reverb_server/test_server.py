@@ -15,8 +15,8 @@ import portpicker
 import pytest
 import reverb
 
-from actors.environment import FRAME_SHAPE
 from actors.n_step import NStepStream, Row
+from actors.observation import FRAME_SHAPE
 from reverb_server import port, server, tables, writer
 from reverb_server.client import TableCounts, read_counts
 from reverb_server.rate_limit import RateLimit

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.environment import FRAME_SHAPE, STACK_SIZE
 from actors.n_step import Increment, Item, Row, rows_reached
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 from actors.resume import pack_rng, unpack_rng
 from learner.transitions import Transition
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from actors.environment import OBSERVATION_SHAPE
+from actors.observation import OBSERVATION_SHAPE
 from launch.nodes.learner import to_device, transition_of
 from reverb_server.sampler import SampledBatch
 from reverb_server.tables import Step, unpack_steps
