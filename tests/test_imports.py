@@ -155,3 +155,10 @@ def test_nothing_opens_a_courier_server():
 def test_folders_without_an_init_file_hold_no_modules():
     folders = {path.parent for path in MODULES.values()}
     assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+def test_nothing_reads_or_writes_pickles():
+    for module, path in MODULES.items():
+        text = path.read_text()
+        assert "import pickle" not in text and "cloudpickle" not in text, module
+        assert "allow_pickle=True" not in text, module

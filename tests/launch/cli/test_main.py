@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from launch.cli import main as cli
 from launch.cli.main import COMMANDS
 from launch.invocation import vantage_command
 
@@ -40,3 +41,12 @@ def test_help_of_every_command_says_what_it_does(name, capsys):
     assert stopped.value.code == 0
     said = capsys.readouterr().out
     assert f"vantage {name}" in said
+
+
+def test_an_unknown_command_lists_the_commands(refuse):
+    assert "choose from train, tabular, profile, status" in refuse("trian")
+
+
+def test_no_command_prints_the_usage_and_fails(capsys):
+    assert cli.run([]) == 2
+    assert "usage: vantage" in capsys.readouterr().out

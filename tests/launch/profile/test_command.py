@@ -4,6 +4,8 @@ import json
 import pathlib
 import subprocess
 
+import pytest
+
 from launch.invocation import vantage_command
 
 
@@ -23,3 +25,17 @@ def test_a_short_profile_of_a_tiny_network(tmp_path: pathlib.Path) -> None:
     assert found["run"]["updates_per_second"] > 0
     assert found["versions"]["jax"]
     assert (tmp_path / "profile.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--actors", "0"], "actors=0"),
+        (["--game", "pongg"], "pongg"),
+        (["--seconds", "0"], "seconds=0"),
+        (["--sweep-actors", "1,zero"], "1,zero"),
+        (["--json", "/dev/null/out.json"], "/dev/null/out.json"),
+    ],
+)
+def test_a_profile_of_nothing_is_refused_in_one_line(refuse, flags, said):
+    assert said in refuse("profile", *flags)

@@ -1,6 +1,5 @@
 """Suites with a small script in the place of `vantage train`."""
 
-import signal
 import sys
 
 import pytest
@@ -9,15 +8,6 @@ from launch.suite import run as suite_loop
 from launch.suite import suite_run
 from launch.suite.plan import PlannedRun
 from tests.launch.suite.small_suite import finish
-
-
-@pytest.fixture(autouse=True)
-def restored_signals():
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 class StartedRuns:
@@ -36,7 +26,7 @@ class StartedRuns:
 
 
 @pytest.fixture
-def started(monkeypatch):
+def started(monkeypatch, restored_signals):
     runs = StartedRuns()
     monkeypatch.setattr(suite_run, "train_command", runs.command)
     monkeypatch.setattr(suite_loop, "_POLL_SECONDS", 0.01)

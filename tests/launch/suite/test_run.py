@@ -4,6 +4,8 @@ import json
 import signal
 import time
 
+import pytest
+
 from launch.cli import main as cli
 from launch.suite import run as suite_loop
 from launch.suite import suite_run
@@ -88,6 +90,7 @@ def test_a_second_interrupt_reaches_the_runs_too(tmp_path, started, monkeypatch,
     assert "killing the runs under way" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("restored_signals")
 def test_a_real_suite_goes_from_nothing_to_its_report_in_one_go(tmp_path, capsys):
     flags = [flag for flag in TINY_FLAGS if "frames=6000" not in flag]
     out, page = tmp_path / "suite", tmp_path / "report" / "index.html"

@@ -7,16 +7,7 @@ import pytest
 from launch.errors import ExitCode
 from launch.supervise.stop_signals import StopSignals
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-
-
-@pytest.fixture(autouse=True)
-def handlers():
-    """Puts back the handlers of the test process."""
-    before = [signal.getsignal(number) for number in SIGNALS]
-    yield
-    for number, handler in zip(SIGNALS, before, strict=True):
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("restored_signals")
 
 
 @pytest.fixture

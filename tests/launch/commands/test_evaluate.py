@@ -1,0 +1,49 @@
+"""`vantage eval`: the newest checkpoint, scored."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from launch.cli import main as cli
+from launch.commands.evaluate import mean_interval
+from launch.run_dir import RunDir
+from tests.launch.tiny_run import tiny_config
+
+
+def test_an_evaluation_is_raw_and_normalized_with_intervals(scored_run, capsys):
+    assert cli.run(["eval", str(scored_run), "--episodes", "3", "--epsilon", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["frames"], len(found["returns"])) == (1600, 3)
+    raw, normalized = found["return"], found["human_normalized"]
+    assert raw["mean"] == pytest.approx(np.mean(found["returns"]))
+    assert raw["low"] <= raw["mean"] <= raw["high"]
+    assert normalized["mean"] == pytest.approx((raw["mean"] + 20.7) / (14.6 + 20.7))
+
+
+def test_an_evaluation_can_be_read_by_people(scored_run, capsys):
+    assert cli.run(["eval", str(scored_run), "--episodes", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "va on pong, 1,600 frames" in said and "one episode: no interval" in said
+
+
+def test_the_interval_of_a_mean_is_that_of_a_normal_one_for_many_episodes():
+    returns = np.random.default_rng(0).normal(5.0, 2.0, 400)
+    found = mean_interval(returns, seed=0)
+    half = 1.96 * returns.std(ddof=1) / np.sqrt(400)
+    assert found.mean == pytest.approx(returns.mean())
+    assert found.low == pytest.approx(found.mean - half, abs=0.02)
+    assert found.high == pytest.approx(found.mean + half, abs=0.02)
+    assert mean_interval(np.full(5, 3.0), seed=0) == (3.0, 3.0, 3.0)
+
+
+def test_bad_input_is_refused_in_one_line(scored_run, tmp_path, refuse):
+    assert "episodes=0" in refuse("eval", str(scored_run), "--episodes", "0")
+    assert "epsilon=2.0" in refuse("eval", str(scored_run), "--epsilon", "2")
+    assert "not a run directory" in refuse("eval", str(tmp_path))
+
+
+def test_a_run_without_a_checkpoint_is_refused(tmp_path, refuse):
+    RunDir(tmp_path / "run").create(dataclasses.replace(tiny_config(), seed=3))
+    assert "holds no checkpoint yet" in refuse("eval", str(tmp_path / "run"))

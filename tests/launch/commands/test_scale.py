@@ -1,0 +1,9 @@
+"""`vantage scale` without a cluster."""
+
+import pytest
+
+
+@pytest.mark.parametrize("kind", ["local_run", "hosts_run"])
+def test_only_a_slurm_run_is_scaled(refuse, request, kind):
+    run = str(request.getfixturevalue(kind).root)
+    assert "is not a Slurm run" in refuse("scale", run, "--actor-hosts", "3")

@@ -1,0 +1,72 @@
+"""`vantage train` with bad input: one line on stderr, exit code 2, nothing written."""
+
+import socket
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--game", "pongg"], "did you mean pong"),
+        (["--game", "MsPacman"], "ms_pacman"),
+        (["--n-step", "0"], "n_step=0 must be at least 1"),
+        (["--actors", "0"], "actors=0"),
+        (["--envs-per-actor", "-1"], "envs_per_actor=-1"),
+        (["--frames", "0"], "frames=0"),
+        (
+            ["--batch-size", "64", "--warmup-steps", "50"],
+            "warmup_steps=50 is less than the 256 items",
+        ),
+        (["--error-buffer", "10"], "error_buffer=10 can deadlock"),
+        (["--samples-per-insert", "0"], "samples_per_insert=0.0"),
+        (["--final-epsilon", "1.5"], "final_epsilon=1.5"),
+        (["--gamma", "nan"], "gamma=nan"),
+        (["--learning-rate", "-0.1"], "learning_rate=-0.1"),
+        (["--learning-rate", "nan"], "learning_rate=nan"),
+        (["--warmup-steps", "200000"], "replay_capacity_steps=100000 is less than"),
+        (["--frames", "20000"], "nothing would be learned"),
+        (["--replay-capacity-steps", "100000000000"], "GiB"),
+        (["--port", "70000"], "port=70000"),
+        (["--seed", "-1"], "seed=-1"),
+        (["--resume"], "--resume needs --run-dir"),
+    ],
+)
+def test_a_bad_value_is_refused_in_one_line(refuse, tmp_path, monkeypatch, flags, said):
+    monkeypatch.chdir(tmp_path)
+    assert said in refuse("train", *flags)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_port_in_use_is_refused(refuse, tmp_path):
+    with socket.socket(socket.AF_INET6) as taken:
+        taken.bind(("::", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        run = tmp_path / "run"
+        message = refuse("train", "--port", port, "--run-dir", str(run))
+        assert f"port {port} is in use" in message
+        assert not run.exists()
+
+
+def test_a_run_directory_that_holds_a_run_is_left_alone(refuse, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    assert "--resume" in refuse("train", "--run-dir", str(tmp_path))
+    assert (tmp_path / "config.json").read_text() == "{}"
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(refuse, tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    assert "not an empty folder" in refuse("train", "--run-dir", str(tmp_path))
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_directory_that_cannot_be_made_is_refused(refuse, tmp_path):
+    (tmp_path / "file").write_text("")
+    message = refuse("train", "--run-dir", str(tmp_path / "file" / "run"))
+    assert "cannot write run directory" in message
+
+
+def test_a_dry_run_of_a_local_run_is_refused(refuse, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "add --engine" in refuse("train", "--dry-run")

@@ -1,0 +1,49 @@
+"""Which run directories are made or resumed, and which are refused untouched."""
+
+import os
+
+import pytest
+
+from launch.supervise.status_file import write_host_status
+
+
+def test_resuming_what_is_not_a_run_is_refused(refuse, tmp_path):
+    message = refuse("train", "--run-dir", str(tmp_path), "--resume")
+    assert "not a run directory" in message
+
+
+def test_resuming_with_another_config_names_the_field(refuse, local_run):
+    before = local_run.config_file.read_text()
+    message = refuse("train", "--run-dir", str(local_run.root), "--resume", "--gamma", "0.9")
+    assert "cannot resume with gamma=0.9: the run was started with gamma=0.99" in message
+    assert local_run.config_file.read_text() == before
+
+
+def test_a_run_that_is_still_alive_is_not_resumed(refuse, local_run):
+    write_host_status(local_run.status_file, "running", started=1.0)
+    assert "is still alive" in refuse("train", "--run-dir", str(local_run.root), "--resume")
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", '{"config": {}}', "not json"])
+def test_a_damaged_config_is_refused_and_kept(refuse, tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    message = refuse("train", "--run-dir", str(tmp_path), "--resume")
+    assert "config.json cannot be read" in message
+    assert (tmp_path / "config.json").read_text() == text
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
+def test_a_run_directory_others_can_write_to_is_refused_untouched(local_run, refuse, mode):
+    before = local_run.config_file.read_bytes()
+    local_run.root.chmod(mode)
+    message = refuse("train", "--run-dir", str(local_run.root), "--resume")
+    assert "can be written by others" in message
+    assert local_run.config_file.read_bytes() == before
+    assert [p.name for p in local_run.root.iterdir()] == ["config.json"]
+
+
+def test_a_run_directory_of_someone_else_is_refused(local_run, refuse, monkeypatch):
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    message = refuse("train", "--run-dir", str(local_run.root), "--resume")
+    assert "belongs to user" in message
