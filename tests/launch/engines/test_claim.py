@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from launch.engines.claim import claim
+from launch.errors import InputError
 from launch.supervise.status_file import write_host_status
 
 
@@ -19,9 +21,10 @@ def test_resuming_with_another_config_names_the_field(refuse, local_run):
     assert local_run.config_file.read_text() == before
 
 
-def test_a_run_that_is_still_alive_is_not_resumed(refuse, local_run):
+def test_a_run_that_is_still_alive_is_not_resumed(local_run):
     write_host_status(local_run.status_file, "running", started=1.0)
-    assert "is still alive" in refuse("train", "--run-dir", str(local_run.root), "--resume")
+    with pytest.raises(InputError, match="in use by a run that is still alive"):
+        claim(local_run, local_run.load_config(), resume=True)
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", '{"config": {}}', "not json"])
