@@ -1,4 +1,4 @@
-"""Run directories of earlier versions: read, scored and continued by this one."""
+"""Run directories of earlier versions, and of the other Python's stack: scored and continued."""
 
 import json
 import pathlib
@@ -14,7 +14,9 @@ from report.metrics_file import read_rows
 ROOT = pathlib.Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 WAIT_SECONDS = 400.0  # bounds a hang
-UPDATES = 200  # made by the stored run
+UPDATES = 200  # made by either stored run
+# Of Reverb 0.7.2 on Python 3.10, and of Reverb 0.14.0 on 3.11.
+RUNS = ("run_of_0.1.0", "run_on_3.11")
 
 
 def vantage(*args: str) -> str:
@@ -50,8 +52,9 @@ def stored_arrays(run: pathlib.Path) -> dict[str, np.ndarray]:
         return dict(stored)
 
 
-def test_an_old_run_is_continued_with_its_replay_and_counters(copy_of):
-    run = copy_of("run_of_0.1.0")
+@pytest.mark.parametrize("name", RUNS)
+def test_a_stored_run_is_continued_with_its_replay_and_counters(copy_of, name):
+    run = copy_of(name)
     before = len(list(read_rows(run / "metrics.jsonl")))
     stored = stored_arrays(run)
     vantage("train", "--run-dir", str(run), "--resume", "--frames=7000")
@@ -61,14 +64,16 @@ def test_an_old_run_is_continued_with_its_replay_and_counters(copy_of):
     assert learner[-1]["frames"] >= 7000
     # Replay came back too: it had its items, and its count of inserts, from the start.
     assert min(row["inserts"] for row in rows if "inserts" in row) > 1000
+    assert sum(row["rejected_items"] for row in learner) == 0
     continued = stored_arrays(run)
     assert {name: a.shape for name, a in continued.items() if "params" in name} == {
         name: a.shape for name, a in stored.items() if "params" in name
     }
 
 
-def test_an_old_run_is_scored(copy_of):
-    scored = json.loads(vantage("eval", str(copy_of("run_of_0.1.0")), "--episodes=1", "--json"))
+@pytest.mark.parametrize("name", RUNS)
+def test_a_stored_run_is_scored(copy_of, name):
+    scored = json.loads(vantage("eval", str(copy_of(name)), "--episodes=1", "--json"))
     assert scored["updates"] == UPDATES
     assert len(scored["returns"]) == 1
 
