@@ -2,34 +2,25 @@
 
 import dataclasses
 import fcntl
-import importlib.metadata
 import json
 import os
 import pathlib
 import platform
 import stat
 import subprocess
+import sys
 import tempfile
-from typing import IO, Any
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
 
 import psutil
 
 from launch import config_json
 from launch.config import Config
 from launch.errors import InputError
-from launch.version import VERSION
+from launch.versions import installed_versions, stack_difference
 
-_VERSIONED = (
-    "dm-launchpad",
-    "dm-reverb",
-    "tensorflow-cpu",
-    "jax",
-    "jaxlib",
-    "dm-haiku",
-    "optax",
-    "ale-py",
-    "numpy",
-)
+_Read = TypeVar("_Read")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,15 +102,28 @@ class RunDir:
 
     def load_config(self) -> Config:
         """The config the run was started with."""
+        return self._read_stored(lambda stored: config_json.from_json(stored["config"]))
+
+    def _read_stored(self, read: Callable[[dict[str, Any]], _Read]) -> _Read:
         try:
-            stored = json.loads(self.config_file.read_text())
-            return config_json.from_json(stored["config"])
+            return read(json.loads(self.config_file.read_text()))
         except FileNotFoundError:
             raise InputError(
                 f"'{self.root}' is not a run directory: no config.json in it"
             ) from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{self.config_file} cannot be read: {error}") from None
+
+    def check_stack(self) -> None:
+        """Refuses to let an environment take part that has another stack than the run's hosts."""
+        difference = stack_difference(
+            self._read_stored(lambda stored: dict(stored.get("versions", {}))), installed_versions()
+        )
+        if difference is not None:
+            raise InputError(
+                f"{sys.executable} has {difference} like the run; use the environment it was "
+                "started with, or resume the run from this one"
+            )
 
     def check_trusted(self) -> None:
         """Refuses a folder that someone else could have put something into."""
@@ -192,7 +196,7 @@ def describe(config: Config) -> dict[str, Any]:
     """A config, with the versions, hardware and commit its results come from."""
     return {
         "config": config_json.to_json(config),
-        "versions": {"python": platform.python_version(), "vantage-rl": VERSION} | _versions(),
+        "versions": installed_versions(),
         "hardware": {
             "machine": platform.machine(),
             "processor": _processor(),
@@ -201,16 +205,6 @@ def describe(config: Config) -> dict[str, Any]:
         },
         "commit": _commit(),
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _VERSIONED:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
 
 
 def _processor() -> str:

@@ -33,7 +33,7 @@ ROOMS = (
     (
         *("bounds", "config", "config_checks", "config_json", "errors", "host_name", "invocation"),
         *("layout", "learner_state", "names", "replay", "run_dir", "scores", "seeds"),
-        *("courier_stand_in", "terminal", "version"),
+        *("courier_stand_in", "terminal", "versions"),
     ),
     ("build",),
     ("monitor",),

@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from launch.version import VERSION
+from launch.versions import VERSION
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("actors", "benchmarks", "launch", "learner", "report", "reverb_server", "tabular")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from launch.errors import ExitCode
 from launch.terminal import complain, lost_output, outlive_readers
-from launch.version import VERSION
+from launch.versions import VERSION
 
 _OURS = {"actors", "benchmarks", "launch", "learner", "report", "reverb_server", "tabular"}
 

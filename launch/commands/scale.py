@@ -24,6 +24,7 @@ def scale(run: pathlib.Path, actor_hosts: int) -> ExitCode:
     config, record = run_dir.load_config(), load_engine(run_dir)
     if record is None or record.engine != "slurm":
         raise InputError(f"'{run_dir.root}' is not a Slurm run; only those can be scaled")
+    run_dir.check_stack()
     hosts = HostsOptions(actor_hosts, record.hosts.actors_per_host)
     hosts.check()
     jobs = jobs_of(record)

@@ -42,14 +42,6 @@ def check_imports() -> None:
             ) from error
 
 
-def check_names(run_dir: RunDir) -> None:
-    """A module of the user's own must be here too."""
-    try:
-        config_checks.check_names(run_dir.load_config())
-    except InputError as error:
-        raise PreflightError(str(error)) from error
-
-
 def check_gpu(gres: str) -> None:
     """A learner that was given a GPU must not train on the CPU in silence."""
     import jax
@@ -119,8 +111,10 @@ def main(argv: list[str]) -> ExitCode:
     _, root, role, gres = argv
     run_dir = RunDir(pathlib.Path(root))
     try:
+        run_dir.check_stack()
         check_imports()
-        check_names(run_dir)
+        # A module of the user's own must be here too.
+        config_checks.check_names(run_dir.load_config())
         if role == "actor":
             wait_for_replay(run_dir)
         else:
@@ -128,7 +122,7 @@ def main(argv: list[str]) -> ExitCode:
     except NoLearnerError as error:
         print(error, file=sys.stderr)
         return ExitCode.COME_BACK
-    except PreflightError as error:
+    except (PreflightError, InputError) as error:
         print(error, file=sys.stderr)
         return ExitCode.FAILED
     return ExitCode.DONE
