@@ -40,8 +40,11 @@ def try_architecture(architecture: Architecture) -> None:
         behavior_head=True,
     )
     params = _traced("init", network.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
-    stacks = jax.ShapeDtypeStruct((2, *OBSERVATION_SHAPE), jnp.uint8)
-    _traced("apply", network.apply, params, stacks)
+    batch = 2
+    stacks = jax.ShapeDtypeStruct((batch, *OBSERVATION_SHAPE), jnp.uint8)
+    heads = _traced("apply", network.apply, params, stacks)
+    if heads.advantage.shape != (batch, _NUM_ACTIONS):
+        raise ValueError("torso must return an embedding [B, D]; flatten it")
 
 
 def _floats(*shape: int) -> Any:

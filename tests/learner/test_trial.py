@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from learner.losses import ALGORITHMS, Errors, QLearning
-from learner.networks import NETWORKS
+from learner.networks import NETWORKS, Convolutional
 from learner.trial import try_architecture, try_loss
 
 
@@ -60,9 +60,22 @@ def test_a_loss_of_another_shape_is_refused_by_its_method(loss, said):
         try_loss(loss)
 
 
-def test_an_architecture_that_cannot_be_built_is_refused():
-    with pytest.raises(ValueError, match="fails: "):
-        try_architecture(None)
+class _Unflattened(Convolutional):
+    def torso(self, pixels, layers):
+        return pixels
+
+
+@pytest.mark.parametrize(
+    ("architecture", "said"),
+    [
+        (Convolutional(((2, 8, 8),) * 9), "init fails: "),
+        (Convolutional((), hidden=-1), "init fails: "),
+        (_Unflattened(()), r"torso must return an embedding \[B, D\]; flatten it"),
+    ],
+)
+def test_an_architecture_that_cannot_be_built_is_refused(architecture, said):
+    with pytest.raises(ValueError, match=said):
+        try_architecture(architecture)
 
 
 def test_trying_touches_no_device():
@@ -70,7 +83,7 @@ def test_trying_touches_no_device():
     code = """
 from jax._src import xla_bridge
 from learner.losses import ALGORITHMS
-from learner.networks import NETWORKS
+from learner.networks import NETWORKS, Convolutional
 from learner.trial import try_architecture, try_loss
 try_loss(ALGORITHMS["va"])
 try_architecture(NETWORKS["tiny"])
