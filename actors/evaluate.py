@@ -26,7 +26,7 @@ def play_episodes(
     should_stop: Callable[[], bool] = lambda: False,
     on_episode: Callable[[float], None] = lambda episode_return: None,
 ) -> EpisodeScores | None:
-    """Plays so many whole episodes from fresh starts; None if stopped before the last one ended.
+    """Plays whole episodes from fresh starts; None if stopped before the last one ended.
 
     Every game plays its own share to the end, so short episodes are not over-represented.
     `on_episode` is told each return as the episode ends.
@@ -83,4 +83,9 @@ def run_evaluator(
         report(frames, scores)
         if finished:
             return
-        due_frames = (frames // period_frames + 1) * period_frames
+        due_frames = next_evaluation(frames, period_frames)
+
+
+def next_evaluation(frames: int, period_frames: int) -> int:
+    """Global frames at which the evaluation after one at `frames` is due."""
+    return (frames // period_frames + 1) * period_frames

@@ -1,4 +1,7 @@
-"""Takes a config apart into the components of each role."""
+"""A config becomes components, in the order in which a frame meets them.
+
+What Reverb carries between them is built by the nodes: playing and scoring need no Reverb.
+"""
 
 import functools
 from typing import Literal, TypeVar
@@ -14,6 +17,7 @@ from launch.config import Config
 from launch.names import find_architecture, find_loss
 from launch.seeds import seed_for
 from learner.backend import Backend, backend_for
+from learner.loop import Periods
 from learner.losses import BEHAVIOR_LOSSES
 from learner.networks import Network, make_network
 from learner.optimizers import OptimizerOptions, falling_rate, make_optimizer
@@ -79,6 +83,34 @@ def network_of(config: Config, backend: Backend | None = None) -> Network:
     )
 
 
+def make_epsilon(config: Config, actor: int) -> EpsilonFn:
+    """The exploration of one actor."""
+    if config.actor.exploration == "ladder":
+        return LadderEpsilon(actor, config.actor.actors, config.actor.envs_per_actor)
+    return LinearEpsilon(config.actor.final_epsilon, config.epsilon_decay_frames)
+
+
+def make_actor(
+    config: Config,
+    index: int,
+    environment: AtariBatch,
+    edges: ActorEdges,
+    seeds: np.random.SeedSequence,
+    *,
+    pipeline_depth: Literal[0, 1],
+) -> Actor:
+    """An actor with its exploration, windows and randomness."""
+    return Actor(
+        environment,
+        edges,
+        epsilon_fn=make_epsilon(config, index),
+        n_step=config.learner.n_step,
+        gamma=config.learner.gamma,
+        rng=np.random.default_rng(seeds),
+        pipeline_depth=pipeline_depth,
+    )
+
+
 def learning_rate(config: Config) -> float:
     """The learning rate given, or the paper's: lower with a value head, higher for one step."""
     if config.learner.learning_rate is not None:
@@ -121,29 +153,13 @@ def optimizer_options(config: Config) -> OptimizerOptions:
     )
 
 
-def make_epsilon(config: Config, actor: int) -> EpsilonFn:
-    """The exploration of one actor."""
-    if config.actor.exploration == "ladder":
-        return LadderEpsilon(actor, config.actor.actors, config.actor.envs_per_actor)
-    return LinearEpsilon(config.actor.final_epsilon, config.epsilon_decay_frames)
-
-
-def make_actor(
-    config: Config,
-    index: int,
-    environment: AtariBatch,
-    edges: ActorEdges,
-    seeds: np.random.SeedSequence,
-    *,
-    pipeline_depth: Literal[0, 1],
-) -> Actor:
-    """An actor with its exploration, windows and randomness."""
-    return Actor(
-        environment,
-        edges,
-        epsilon_fn=make_epsilon(config, index),
-        n_step=config.learner.n_step,
-        gamma=config.learner.gamma,
-        rng=np.random.default_rng(seeds),
-        pipeline_depth=pipeline_depth,
+def learner_periods(config: Config) -> Periods:
+    """How often the learner publishes, reports and saves, and when it is done."""
+    return Periods(
+        total_steps=config.total_steps,
+        warmup_steps=config.replay.warmup_steps,
+        publish_updates=config.learner.publish_period_updates,
+        updates_per_batch=config.learner.updates_per_dispatch,
+        report_seconds=config.report_seconds,
+        save_seconds=config.learner.checkpoint_seconds,
     )

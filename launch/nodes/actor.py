@@ -1,6 +1,5 @@
 """The actor node: plays with the newest parameters, writes experience to Reverb."""
 
-from collections.abc import Callable
 from typing import Any
 
 import launchpad as lp
@@ -12,6 +11,7 @@ from launch.config import Config
 from launch.nodes.tables import item_layout
 from launch.seeds import environment_seed, node_seed
 from learner import acting
+from learner.networks import Network
 from reverb_server import telemetry
 from reverb_server.params import ParamsPuller
 from reverb_server.writer import ExperienceWriter
@@ -34,7 +34,6 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
         stale_seconds=config.actor.stale_params_seconds,
     )
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), f"actor/{index}")
-    get_params = make_get_params(puller, network, config.frames_of)
     while puller.wait_first(1.0) is None:
         if stop.is_set():
             return
@@ -46,7 +45,7 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
         timeout_seconds=config.actor.stale_params_seconds,
     ) as writer:
         edges = ActorEdges(
-            get_params=get_params,
+            get_params=_NewestParams(config, network, puller),
             greedy_actions=acting.make_greedy(network),
             write=lambda game, increment: writer.write(game, *increment),
             waited_seconds=lambda: writer.waited_seconds,
@@ -60,20 +59,20 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
     environment.close()
 
 
-def make_get_params(
-    puller: ParamsPuller, network: Any, frames_of: Callable[[int], int]
-) -> Callable[[], ActingParams]:
-    """Newest parameters, unflattened once per version."""
-    unflatten = acting.make_unflatten(network)
-    held: dict[str, Any] = {"version": None, "params": None}
+class _NewestParams:
+    """What a puller has, ready to act with: unflattened once per version."""
 
-    def get_params() -> ActingParams:
-        snapshot = puller.get()
-        assert snapshot is not None  # the loop starts after the first version arrived
-        published = snapshot.params
-        if published.version != held["version"]:
-            held.update(version=published.version, params=unflatten(published.values))
-        frames = frames_of(published.steps)
-        return ActingParams(held["params"], published.version, frames, snapshot.age_seconds)
+    def __init__(self, config: Config, network: Network, puller: ParamsPuller):
+        self._config, self._puller = config, puller
+        self._unflatten = acting.make_unflatten(network)
+        self._version: int | None = None
+        self._params: Any = None
 
-    return get_params
+    def __call__(self) -> ActingParams:
+        newest = self._puller.get()
+        assert newest is not None  # the loop starts after the first version arrived
+        published = newest.params
+        if published.version != self._version:
+            self._version, self._params = published.version, self._unflatten(published.values)
+        frames = self._config.frames_of(published.steps)
+        return ActingParams(self._params, published.version, frames, newest.age_seconds)

@@ -11,7 +11,7 @@ import reverb
 
 from launch import build
 from launch.config import Config
-from launch.learner_state import periods_of, restore, save
+from launch.learner_state import restore, save
 from launch.nodes.tables import item_layout, prioritization_of
 from launch.replay import IN_FLIGHT_BATCHES
 from launch.run_dir import RunDir
@@ -70,7 +70,11 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
             should_stop=stop.is_set,
         )
         run_learner(
-            state=state, update=update, steps=steps, edges=edges, periods=periods_of(config)
+            state=state,
+            update=update,
+            steps=steps,
+            edges=edges,
+            periods=build.learner_periods(config),
         )
     publisher.close()
     if priorities is not None:

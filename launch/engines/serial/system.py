@@ -12,26 +12,29 @@ parameters of one that was not.
 import dataclasses
 import signal
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from actors.evaluate import play_episodes
 from actors.loop import ActingParams, Actor, ActorEdges
-from actors.resume import RecordedBatch, pack_rng, unpack_rng
+from actors.resume import RecordedBatch
 from launch import build
 from launch.config import Config
-from launch.config_json import leaf_values
+from launch.engines.serial.evaluation import SerialEvaluation
 from launch.engines.serial.replay import SerialReplay
+from launch.engines.serial.stored_parts import (
+    Parts,
+    check_same_games,
+    join_parts,
+    split_parts,
+)
 from launch.errors import ExitCode, InputError
-from launch.learner_state import Parts, join_parts, periods_of, restore, save, split_parts
+from launch.learner_state import restore, save
 from launch.monitor.plain_view import PlainView
 from launch.monitor.snapshot import RunState
 from launch.run_dir import RunDir
-from launch.scores import evaluation_row
 from launch.seeds import environment_seed, seed_for
 from learner import acting
 from learner.checkpoint import Checkpointer
@@ -59,7 +62,7 @@ class SerialSystem:
         self._config = config
         self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
         fresh, self._update = build.make_learner(config)
-        self._state, self._steps, beside = restore(self._checkpointer, fresh)
+        self._state, self._steps, serial_state = restore(self._checkpointer, fresh)
         self._replay = SerialReplay(
             n_step=config.learner.n_step,
             capacity_steps=config.replay.replay_capacity_steps,
@@ -72,10 +75,10 @@ class SerialSystem:
         self._unflatten = acting.make_unflatten(network)
         self._environments = [self._make_games(index) for index in range(config.actor.actors)]
         self._actors = [self._make_actor(index) for index in range(config.actor.actors)]
-        self._evaluation = _Evaluation(config, self._greedy)
+        self._evaluation = SerialEvaluation(config, self._greedy)
         self.stop_requested = False
-        if beside:
-            self._restore(split_parts(beside))
+        if serial_state:
+            self._restore(split_parts(serial_state))
         else:
             # New, or last trained by processes: replay is empty, and warms up.
             self._steps.last_inserts = 0
@@ -105,7 +108,7 @@ class SerialSystem:
             update=self._update,
             steps=self._steps,
             edges=edges,
-            periods=dataclasses.replace(periods_of(self._config), publish_between=False),
+            periods=dataclasses.replace(build.learner_periods(self._config), publish_between=False),
         )
 
     def _save(self, state: LearnerState, steps: StepCounter) -> int:
@@ -125,7 +128,7 @@ class SerialSystem:
         return save(self._checkpointer, state, steps, join_parts(parts))
 
     def _restore(self, parts: Parts) -> None:
-        _check_sizes(parts, self._config)
+        check_same_games(parts, self._config)
         self._replay.restore(parts["replay"])
         self._evaluation.restore(parts["evaluation"])
         acting = parts["acting"]
@@ -197,71 +200,6 @@ class SerialSystem:
         frames = self._config.frames_of(row.pop("steps"))
         self._log({"role": "learner", "frames": frames, "params_version": row["updates"], **row})
         self._log({"role": "replay", "frames": frames, "size": self._replay.size})
-
-
-def _check_sizes(parts: Parts, config: Config) -> None:
-    """What may change when processes resume may not here: each game goes on where it was."""
-    stored = {
-        "actors": sum(part.startswith("actor-") for part in parts),
-        "envs_per_actor": len(parts["games-0"]["restarts"]),
-        "eval_episodes": len(parts["evaluation"]["restarts"]),
-    }
-    for name, before in stored.items():
-        now = leaf_values(config)[name]
-        if now != before:
-            raise InputError(
-                f"cannot resume --serial with {name}={now}: the run was stored with "
-                f"{name}={before}; drop the flag, or start a new run"
-            )
-
-
-class _Evaluation:
-    """The evaluator's schedule, without a process of its own."""
-
-    def __init__(self, config: Config, greedy: Any):
-        seeds = seed_for(config, "evaluator")
-        self._config = config
-        self._greedy = greedy
-        self._rng = np.random.default_rng(seeds)
-        self._environment = build.make_recorded_environment(
-            config,
-            num_envs=config.evaluator.eval_episodes,
-            seed=environment_seed(seeds),
-            training=False,
-        )
-        self._due_frames = config.evaluator.eval_period_frames
-
-    def if_due(self, params: Any, frames: int, *, finished: bool) -> dict[str, Any] | None:
-        """A row with the scores, or None if it is not yet time."""
-        if frames < self._due_frames and not finished:
-            return None
-        period = self._config.evaluator.eval_period_frames
-        self._due_frames = (frames // period + 1) * period
-        scores = play_episodes(
-            self._environment,
-            lambda stacks: self._greedy(params, stacks),
-            episodes=self._config.evaluator.eval_episodes,
-            epsilon=self._config.evaluator.eval_epsilon,
-            rng=self._rng,
-        )
-        assert scores is not None  # nothing stops it
-        return evaluation_row(self._config, frames, scores)
-
-    def state(self) -> dict[str, np.ndarray]:
-        """When it is due next, and with which starts; it is never stored amid an evaluation."""
-        return {
-            "rng": pack_rng(self._rng),
-            "due_frames": np.array(self._due_frames),
-            "restarts": self._environment.state()["restarts"],
-        }
-
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Goes on from a `state`."""
-        unpack_rng(self._rng, state["rng"])
-        self._due_frames = int(state["due_frames"])
-        restarts = state["restarts"]
-        no_actions = {"lengths": np.zeros_like(restarts), "actions": np.zeros(0, np.uint8)}
-        self._environment.restore({"restarts": restarts, **no_actions})
 
 
 class _Log:
