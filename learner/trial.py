@@ -40,6 +40,9 @@ def try_architecture(architecture: Architecture) -> None:
         behavior_head=True,
     )
     params = _traced("init", network.init, jax.ShapeDtypeStruct((2,), jnp.uint32))
+    empty = [name for name, layer in params.items() if not all(w.size for w in layer.values())]
+    if empty:
+        raise ValueError(f"nothing is left of the picture where {empty[0]} begins")
     batch = 2
     stacks = jax.ShapeDtypeStruct((batch, *OBSERVATION_SHAPE), jnp.uint8)
     heads = _traced("apply", network.apply, params, stacks)

@@ -68,7 +68,7 @@ class _Unflattened(Convolutional):
 @pytest.mark.parametrize(
     ("architecture", "said"),
     [
-        (Convolutional(((2, 8, 8),) * 9), "init fails: "),
+        (Convolutional(((2, 8, 8),) * 9), "nothing is left of the picture where "),
         (Convolutional((), hidden=-1), "init fails: "),
         (_Unflattened(()), r"torso must return an embedding \[B, D\]; flatten it"),
     ],
