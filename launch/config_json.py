@@ -1,4 +1,8 @@
-"""A config as JSON: as run directories hold it, of this version and of earlier ones."""
+"""A config as JSON: as run directories hold it, of this version and of earlier ones.
+
+The file may be damaged, or a stranger's: whatever is read has the kind, the pattern and the bounds
+that stand beside its field.
+"""
 
 import dataclasses
 import logging
@@ -8,7 +12,9 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
+from launch.bounds import Bounds
 from launch.config import Config
+from launch.errors import InputError
 from report.config_fields import RENAMED_FIELDS
 
 
@@ -23,7 +29,7 @@ def from_json(stored: Mapping[str, Any]) -> Config:
     A field that is missing was added since and gets its default; renamed fields are read under
     their old names too. Unknown fields and values that do not fit are errors that name them.
     """
-    return _build(Config, stored, "config")
+    return dataclass_from_json(Config, stored, "config")
 
 
 def leaf_values(config: Config) -> dict[str, Any]:
@@ -42,7 +48,11 @@ def fields_that_differ(a: Config, b: Config) -> Iterator[tuple[str, Any, Any]]:
             yield name, value, right[name]
 
 
-def _build(cls: Any, stored: Any, where: str) -> Any:
+def dataclass_from_json(cls: Any, stored: Any, where: str) -> Any:
+    """An instance of a dataclass from its fields, and those of the dataclasses in it.
+
+    Raises ValueError, with the name of the field, for what has another kind or is out of bounds.
+    """
     if not isinstance(stored, Mapping):
         raise ValueError(f"{where} is not a JSON object")
     stored = {RENAMED_FIELDS.get(name, name): value for name, value in stored.items()}
@@ -52,14 +62,28 @@ def _build(cls: Any, stored: Any, where: str) -> Any:
     values = {}
     for name, hint in hints.items():
         if dataclasses.is_dataclass(hint):
-            values[name] = _build(hint, stored.get(name), f"{where}.{name}")
+            values[name] = dataclass_from_json(hint, stored.get(name), f"{where}.{name}")
         elif name not in stored:
             logging.debug("%s has no %s: it gets its default", where, name)
         elif _fits(stored[name], hint):
             values[name] = stored[name]
         else:
             raise ValueError(f"{where}: {name}={stored[name]!r} is not of the right kind")
+    _check_bounds(values, hints, where)
+    required = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
+    if missing := sorted(required - values.keys()):
+        raise ValueError(f"{where} has no {', '.join(missing)}")
     return cls(**values)
+
+
+def _check_bounds(values: Mapping[str, Any], hints: Mapping[str, Any], where: str) -> None:
+    for name, value in values.items():
+        for extra in getattr(hints[name], "__metadata__", ()):
+            if isinstance(extra, Bounds):
+                try:
+                    extra.check(**{name: value})
+                except InputError as error:
+                    raise ValueError(f"{where}: {error}") from None
 
 
 def _fits(value: Any, hint: Any) -> bool:

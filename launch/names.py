@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from launch.errors import InputError
+from report.plain_text import plain
 
 if typing.TYPE_CHECKING:
     from learner.losses import Loss
@@ -56,6 +57,12 @@ def find_architecture(spec: str) -> "Architecture":
 def file_name(spec: str) -> str:
     """A name as a part of file names: a colon would be a host or a drive to other programs."""
     return spec.replace(":", ".")
+
+
+def check_printable(name: str, text: str) -> None:
+    """Refuses a text that would not be one line in a script, in a log or on a terminal."""
+    if not text.isprintable():
+        raise InputError(f"{name}={plain(text)} holds a character that cannot be seen (as ?)")
 
 
 def _find(

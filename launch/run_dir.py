@@ -9,7 +9,6 @@ import platform
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import IO, Any, TypeVar
 
@@ -19,6 +18,8 @@ from launch import config_json
 from launch.config import Config
 from launch.errors import InputError
 from launch.versions import installed_versions, stack_difference
+from report.atomic_file import write_atomically
+from report.json_file import read_json
 
 _Read = TypeVar("_Read")
 
@@ -106,7 +107,7 @@ class RunDir:
 
     def _read_stored(self, read: Callable[[dict[str, Any]], _Read]) -> _Read:
         try:
-            return read(json.loads(self.config_file.read_text()))
+            return read(read_json(self.config_file))
         except FileNotFoundError:
             raise InputError(
                 f"'{self.root}' is not a run directory: no config.json in it"
@@ -176,20 +177,6 @@ class RunDir:
         """Tells who listens where; for the owner's eyes, since the port has no lock."""
         self.address_file.parent.mkdir(mode=0o700, exist_ok=True)
         write_atomically(self.address_file, address, mode=0o600)
-
-
-def write_atomically(path: pathlib.Path, text: str, *, mode: int = 0o644) -> None:
-    """Replaces a file as a whole: a reader sees the old text or the new, never half."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as f:
-        try:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-        except BaseException:
-            os.unlink(f.name)
-            raise
-    os.chmod(f.name, mode)
-    os.replace(f.name, path)
 
 
 def describe(config: Config) -> dict[str, Any]:

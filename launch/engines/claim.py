@@ -8,6 +8,7 @@ from launch.config import Config, default_run_dir
 from launch.config_json import fields_that_differ
 from launch.engines.options import TrainRequest
 from launch.errors import InputError
+from launch.names import check_printable
 from launch.run_dir import RunDir
 from launch.supervise.status_file import read_status
 from report.config_fields import OPERATIONAL_FIELDS
@@ -29,7 +30,9 @@ def config_to_resume(run_dir: pathlib.Path | None) -> Config:
 def run_dir_of(config: Config, request: TrainRequest) -> RunDir:
     """The run directory asked for, or a new one."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    return RunDir(request.run_dir or default_run_dir(config, stamp))
+    root = request.run_dir or default_run_dir(config, stamp)
+    check_printable("run_dir", str(root.absolute()))
+    return RunDir(root)
 
 
 def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:

@@ -2,14 +2,15 @@
 
 import dataclasses
 import pathlib
-from typing import Literal
+from typing import Annotated, Literal
 
-from launch.bounds import COUNT
+from launch.bounds import COUNT, Bounds
 
 EngineName = Literal["local", "slurm", "hosts"]
 GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
 LEARNER_GROUPS: tuple[GroupName, ...] = ("replay", "learner", "evaluator", "monitor")
 ACTOR_GROUPS: tuple[GroupName, ...] = ("actor",)
+_HOSTS = Bounds(1, 10_000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +35,9 @@ class TrainRequest:
 class HostsOptions:
     """Only with --engine slurm or hosts: the actors' hosts, beside the learner's."""
 
-    actor_hosts: int = 1
+    actor_hosts: Annotated[int, _HOSTS] = 1
     """Hosts that play."""
-    actors_per_host: int = 2
+    actors_per_host: Annotated[int, _HOSTS] = 2
     """Actor processes on each of them (a core each)."""
 
     @property
@@ -46,7 +47,7 @@ class HostsOptions:
 
     def check(self) -> None:
         """Raises InputError for numbers no run can have."""
-        COUNT.check(**dataclasses.asdict(self))
+        _HOSTS.check(**dataclasses.asdict(self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ class SlurmOptions:
     """Partition of the learner's host; None is the cluster's default."""
     learner_gres: str | None = None
     """Generic resources of the learner's host, such as gpu:1."""
-    learner_cpus: int = 4
+    learner_cpus: Annotated[int, COUNT] = 4
     """Cores of the learner's host: learner, replay, evaluator and monitor share them."""
     learner_mem: str | None = None
     """Memory of the learner's host, as for sbatch --mem; None: replay's need and 6 GiB."""
@@ -69,7 +70,7 @@ class SlurmOptions:
     """Account to charge."""
     time: str | None = None
     """Time limit of one stretch (2-00:00:00); the run goes on in a next one."""
-    drain_seconds: int = 300
+    drain_seconds: Annotated[int, COUNT] = 300
     """How long before the time limit hosts begin to drain and write checkpoints."""
     sbatch_extra: str = ""
     """More sbatch options for both jobs, such as "--qos=high --exclude=n13"; they win."""

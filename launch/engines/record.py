@@ -5,11 +5,16 @@ A run without that file is a local one.
 
 import dataclasses
 import json
+import re
 import secrets
+from typing import Annotated
 
+from launch.config_json import dataclass_from_json
 from launch.engines.options import EngineName, HostsOptions, SlurmOptions
 from launch.errors import InputError
-from launch.run_dir import RunDir, write_atomically
+from launch.run_dir import RunDir
+from report.atomic_file import write_atomically
+from report.json_file import read_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +22,8 @@ class EngineRecord:
     """How a run over several hosts was started."""
 
     engine: EngineName
-    run_id: str  # tells this run directory from another of the same path on another disk
+    # Tells this run directory from another of the same path on another disk; a part of jobs' names.
+    run_id: Annotated[str, re.compile(r"[0-9a-z]{1,32}")]
     hosts: HostsOptions
     slurm: SlurmOptions
 
@@ -35,14 +41,9 @@ def new_run_id() -> str:
 def load_engine(run_dir: RunDir) -> EngineRecord | None:
     """The record of a run; None for a local one."""
     try:
-        stored = json.loads(run_dir.engine_file.read_text())
-        return EngineRecord(
-            engine=stored["engine"],
-            run_id=stored["run_id"],
-            hosts=HostsOptions(**stored["hosts"]),
-            slurm=SlurmOptions(**stored["slurm"]),
-        )
+        stored = read_json(run_dir.engine_file)
+        return dataclass_from_json(EngineRecord, stored, "engine")
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{run_dir.engine_file} cannot be read: {error}") from None

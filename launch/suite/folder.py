@@ -2,15 +2,18 @@
 
 import json
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from launch.engines.record import new_run_id
 from launch.errors import InputError
-from launch.run_dir import write_atomically
 from launch.suite.plan import PlannedRun
+from report.atomic_file import write_atomically
+from report.json_file import read_json
 
 SUITE_FILE = "suite.json"
+_SUITE_ID = re.compile(r"[0-9a-z]{1,32}")
 
 
 class KnownRuns(NamedTuple):
@@ -23,11 +26,7 @@ class KnownRuns(NamedTuple):
 def prepare_folder(out: pathlib.Path, planned: Sequence[PlannedRun]) -> KnownRuns:
     """Makes the folder, and adds what is planned to what it is to hold."""
     path = out / SUITE_FILE
-    try:
-        stored = json.loads(path.read_text())
-        before = KnownRuns(list(stored["runs"]), stored["suite_id"])
-    except (OSError, ValueError, KeyError, TypeError):
-        before = KnownRuns([], new_run_id())
+    before = _read(path)
     known = before._replace(
         runs=list(dict.fromkeys([*before.runs, *(run.name for run in planned)]))
     )
@@ -37,3 +36,18 @@ def prepare_folder(out: pathlib.Path, planned: Sequence[PlannedRun]) -> KnownRun
     except OSError as error:
         raise InputError(f"cannot write '{out}': {error.strerror}") from None
     return known
+
+
+def _read(path: pathlib.Path) -> KnownRuns:
+    try:
+        stored = read_json(path)
+        runs, suite_id = list(stored["runs"]), stored["suite_id"]
+        if not all(isinstance(name, str) for name in runs) or not _SUITE_ID.fullmatch(suite_id):
+            raise ValueError("its runs or its suite_id are not of the right kind")
+    except FileNotFoundError:
+        return KnownRuns([], new_run_id())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}; remove it if no job of this suite is in a queue"
+        ) from None
+    return KnownRuns(runs, suite_id)

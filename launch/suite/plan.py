@@ -110,6 +110,7 @@ def train_command(run: PlannedRun) -> list[str]:
 
 def _check(request: SuiteRequest, algorithms: Sequence[str], extra_args: Sequence[str]) -> None:
     COUNT.check(seeds=request.seeds, parallel=request.parallel)
+    names.check_printable("out", str(request.out.absolute()))
     if any(arg.partition("=")[0] == "--engine" for arg in extra_args):
         raise InputError("--engine is the suite's own: give it before the bare --")
     for name, values in (("games", request.games), ("algorithms", algorithms)):

@@ -8,12 +8,12 @@ from launch.engines.slurm import cluster
 from launch.engines.slurm.scripts import array_range
 from launch.engines.slurm.submit import check_options, check_partitions
 from launch.errors import ExitCode
-from launch.run_dir import write_atomically
 from launch.suite.folder import prepare_folder
 from launch.suite.plan import PlannedRun, SuiteRequest
 from launch.suite.slurm_script import suite_script
 from launch.suite.suite_run import is_finished
 from launch.terminal import say
+from report.atomic_file import write_atomically
 
 _SCRIPT = "suite.sh"
 

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 from launch.errors import InputError
 from launch.host_name import this_host
-from launch.run_dir import RunDir, write_atomically
+from launch.run_dir import RunDir
+from report.atomic_file import write_atomically
+from report.json_file import read_json
 
 # A supervisor writes every few seconds; after this long without a word it counts as dead.
 SILENT_SECONDS = 60.0
 _ALIVE = ("running", "stopping")
+_TOO_LARGE = 2**40  # for pids, counts, and seconds since 1970
 
 
 class HostStatus(NamedTuple):
@@ -61,7 +64,8 @@ def read_actor_hosts(run_dir: RunDir, actor_hosts: int) -> list[HostStatus]:
 
 def _read(path: pathlib.Path) -> HostStatus | None:
     try:
-        stored = json.loads(path.read_text())
+        stored = read_json(path)
+        _check(stored)
         unfinished = stored["state"] in _ALIVE
         alive = unfinished and _supervisor_alive(stored)
         return HostStatus(
@@ -76,6 +80,20 @@ def _read(path: pathlib.Path) -> HostStatus | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read: {error!r}") from None
+
+
+def _check(stored: Any) -> None:
+    """Raises ValueError for what no supervisor writes; KeyError and TypeError say enough."""
+    texts = [stored["state"], stored["host"], stored.get("problem") or ""]
+    numbers = [stored["pid"], stored["updated"]]
+    for node in stored["nodes"]:
+        texts += [node["role"], node["host"] or "", node["state"]]
+        numbers += [node["index"], node["pid"] or 0, node["restarts"]]
+    for value, kind in [(text, str) for text in texts] + [(n, (int, float)) for n in numbers]:
+        if not isinstance(value, kind):
+            raise ValueError(f"{value!r} is not of the right kind")
+    if not all(abs(number) < _TOO_LARGE for number in numbers):
+        raise ValueError("a number is out of bounds")
 
 
 def _supervisor_alive(stored: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from launch.engines.record import EngineRecord
 from launch.engines.slurm.jobs import actor_job, learner_job
 from launch.errors import ExitCode
 from launch.invocation import vantage_command
+from launch.names import check_printable
 from launch.replay import replay_bytes_estimate
 
 _LEARNER_BYTES = 6 * 2**30  # beside replay: learner, evaluator, monitor, and a learner's batches
@@ -125,9 +126,9 @@ def batch_script(
         *_optional("--account", slurm.account),
         *_optional("--time", slurm.time),
     ]
-    lines = [f"#SBATCH {shlex.quote(option)}" for option in [*options, *shared]]
+    lines = [_directive(shlex.quote(option)) for option in [*options, *shared]]
     if slurm.sbatch_extra:
-        lines.append(f"#SBATCH {slurm.sbatch_extra}")
+        lines.append(_directive(slurm.sbatch_extra))
     body = _BODY.format(
         before=before,
         command=command,
@@ -139,6 +140,12 @@ def batch_script(
         afterwards=afterwards,
     )
     return "\n".join(["#!/bin/bash", *lines, "", body])
+
+
+def _directive(option: str) -> str:
+    """A line that sbatch reads and the shell takes for a comment: it must not end early."""
+    check_printable("sbatch option", option)
+    return f"#SBATCH {option}"
 
 
 def _host_command(record: EngineRecord, run_dir: pathlib.Path, flags: list[str]) -> str:

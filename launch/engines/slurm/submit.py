@@ -1,5 +1,6 @@
 """`vantage train --engine slurm`: checks the request, writes the scripts, queues the jobs."""
 
+import dataclasses
 import pathlib
 
 from launch.bounds import COUNT
@@ -11,8 +12,10 @@ from launch.engines.slurm.jobs import jobs_of
 from launch.engines.slurm.scripts import actor_script, learner_script
 from launch.engines.slurm.time_limit import time_limit_seconds
 from launch.errors import ExitCode, InputError
-from launch.run_dir import RunDir, write_atomically
+from launch.names import check_printable
+from launch.run_dir import RunDir
 from launch.terminal import say
+from report.atomic_file import write_atomically
 
 _LEARNER, _ACTORS = "learner.sh", "actors.sh"
 
@@ -20,14 +23,15 @@ _LEARNER, _ACTORS = "learner.sh", "actors.sh"
 def check_options(options: SlurmOptions) -> None:
     """Refuses what no cluster would take."""
     COUNT.check(learner_cpus=options.learner_cpus, drain_seconds=options.drain_seconds)
+    for name, value in dataclasses.asdict(options).items():
+        if isinstance(value, str):
+            check_printable(name, value)
     seconds = None if options.time is None else time_limit_seconds(options.time)
     if seconds is not None and seconds < 2 * options.drain_seconds:
         raise InputError(
             f"time={options.time} leaves too little to train: hosts begin to drain "
             f"drain_seconds={options.drain_seconds} before it; raise --time"
         )
-    if "\n" in options.sbatch_extra:
-        raise InputError("sbatch_extra must be a single line")
 
 
 def check_cluster(record: EngineRecord, config: Config, root: pathlib.Path) -> None:

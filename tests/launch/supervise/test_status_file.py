@@ -31,7 +31,8 @@ def rewrite(run_dir: RunDir, **values: object) -> None:
 
 def test_what_is_written_is_read(run_dir):
     assert read_status(run_dir) is None
-    nodes = [{"role": "actor", "index": 0}]
+    node = {"role": "actor", "index": 0, "host": "h", "pid": None, "state": "x", "restarts": 1}
+    nodes = [{**node, "exit_code": None}]
     write_host_status(run_dir.status_file, "running", started=1.0, nodes=nodes)
     assert read_status(run_dir) == (True, "running", this_host(), os.getpid(), nodes, None)
 

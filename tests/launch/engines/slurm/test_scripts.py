@@ -1,12 +1,14 @@
 """The batch scripts of a run, as text and as shell."""
 
 import dataclasses
+import pathlib
 import subprocess
 
 import pytest
 
+from launch.engines.options import SlurmOptions
 from launch.engines.slurm.scripts import actor_script, array_range, learner_script
-from launch.errors import ExitCode
+from launch.errors import ExitCode, InputError
 from tests.launch.batch_scripts import RUN_DIR, command_line_of, command_of, make_record, options_of
 from tests.launch.tiny_run import tiny_config
 
@@ -110,3 +112,29 @@ def test_a_host_that_makes_room_asks_for_its_place_in_the_queue_until_it_has_it(
 def test_array_ranges_are_as_sbatch_takes_them():
     assert array_range(range(64)) == "0-63"
     assert array_range([1, 4, 5]) == "1,4,5"
+
+
+@pytest.mark.parametrize(
+    "option", [f.name for f in dataclasses.fields(SlurmOptions) if "str" in str(f.type)]
+)
+def test_no_option_reaches_a_script_beyond_its_line(option):
+    record = make_record(**{option: "1\ntouch owned"})
+    refused = 0
+    for make in (
+        lambda: learner_script(record, tiny_config(), RUN_DIR),
+        lambda: actor_script(record, RUN_DIR),
+    ):
+        try:
+            assert "touch" not in make()  # an option of the other job
+        except InputError as error:
+            assert "1?touch owned" in str(error)
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("make", [learner_script, actor_script])
+def test_no_name_of_a_folder_reaches_a_script_beyond_its_line(make):
+    root = pathlib.Path("/shared/run\ntouch owned")
+    arguments = [make_record()] + ([tiny_config()] if make is learner_script else [])
+    with pytest.raises(InputError, match=r"run\?touch owned"):
+        make(*arguments, root)
