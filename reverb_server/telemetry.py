@@ -6,7 +6,6 @@ their own, and when the server is away they are dropped and counted.
 
 import json
 import logging
-import math
 import threading
 import time
 from collections import deque
@@ -122,8 +121,11 @@ class TelemetryReader:
 
 
 def encode_row(row: dict[str, Any]) -> np.ndarray:
-    """JSON in a fixed number of bytes (a stream's rows must share one shape)."""
-    text = json.dumps(_finite(row), allow_nan=False).encode()
+    """JSON in a fixed number of bytes (a stream's rows must share one shape).
+
+    NaN and the infinities pass as Python writes them; only files must do without.
+    """
+    text = json.dumps(row).encode()
     if len(text) > tables.TELEMETRY_ROW_BYTES:
         raise ValueError(
             f"telemetry row of {len(text)} bytes; at most {tables.TELEMETRY_ROW_BYTES} fit"
@@ -134,16 +136,5 @@ def encode_row(row: dict[str, Any]) -> np.ndarray:
 
 
 def decode_row(data: np.ndarray) -> dict[str, Any]:
-    """The inverse of `encode_row`."""
+    """The row that `encode_row` was given."""
     return json.loads(data.tobytes().rstrip(b"\0"))
-
-
-def _finite(value: Any) -> Any:
-    """The same with None for numbers JSON does not have: NaN and the infinities."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
-    return value

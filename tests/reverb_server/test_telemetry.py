@@ -102,18 +102,12 @@ def test_a_row_that_cannot_be_read_is_counted_and_the_others_arrive(
     assert reader.junk_rows == 1
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, np.float64("nan")])
-def test_numbers_that_json_does_not_have_become_null(number: float) -> None:
-    row = {"loss": number, "inner": {"a": [1.0, number]}, "fine": 0.0, "flag": True}
-    data = telemetry.encode_row(row)
-
-    def refuse(text: str) -> None:
-        raise AssertionError(f"{text} is not JSON")
-
-    text = data.tobytes().rstrip(b"\0")
-    decoded = json.loads(text, parse_constant=refuse)
-    assert decoded == {"loss": None, "inner": {"a": [1.0, None]}, "fine": 0.0, "flag": True}
-    assert telemetry.decode_row(data) == decoded
+def test_numbers_that_json_does_not_have_arrive_as_they_are():
+    row = {"loss": math.nan, "largest": math.inf, "least": -math.inf, "text": "NaN", "number": 1}
+    arrived = telemetry.decode_row(telemetry.encode_row(row))
+    assert math.isnan(arrived.pop("loss"))
+    del row["loss"]
+    assert arrived == row
 
 
 def test_a_row_fits_to_the_last_byte_and_one_more_is_refused() -> None:

@@ -57,6 +57,17 @@ def test_every_row_reaches_every_sink_also_those_after_the_stop(tmp_path: Path) 
     assert read_events(tmp_path) == {"learner/loss": [(step, 0.5) for step in range(5)]}
 
 
+def test_a_diverged_loss_is_a_null_in_the_file_and_a_nan_on_tensorboard(tmp_path: Path) -> None:
+    events = EventWriter(tmp_path)
+    program = Program([[learner_row(loss=math.nan)], []])
+    monitor(program, tmp_path / "metrics.jsonl", events=events.append)
+    events.close()
+    [row] = read_rows(tmp_path / "metrics.jsonl")
+    assert row["loss"] is None
+    [(_, loss)] = read_events(tmp_path)["learner/loss"]
+    assert math.isnan(loss)
+
+
 def test_a_full_disk_is_reported_once_with_the_rows_lost_and_the_rest_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
