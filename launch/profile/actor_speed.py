@@ -16,10 +16,10 @@ from actors.loop import ActingParams, Actor, ActorEdges
 from launch import build
 from launch.config import Config
 from launch.nodes.tables import item_layout
-from launch.profile.config_file import read_config, write_config
 from launch.profile.replay_process import replay_process
 from launch.profile.stages import make_inference
 from launch.profile.timing import Cost, compare
+from launch.run_dir import RunDir
 from launch.supervise.nodes_on_host import node_environment
 from learner import acting
 from reverb_server.writer import ExperienceWriter
@@ -44,10 +44,9 @@ class ActorSpeed(NamedTuple):
 def measure_actor(config: Config, *, rounds: int = 20) -> ActorSpeed:
     """Measures in a process with the threads of an actor, which are few."""
     with tempfile.TemporaryDirectory() as folder:
-        stored = pathlib.Path(folder) / "config.json"
-        write_config(stored, config)
+        RunDir(pathlib.Path(folder)).create(config)
         done = subprocess.run(
-            [sys.executable, "-m", "launch.profile.actor_speed", str(stored), str(rounds)],
+            [sys.executable, "-m", "launch.profile.actor_speed", folder, str(rounds)],
             env=node_environment("actor"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -123,8 +122,9 @@ def _make_actor(config: Config, writer: ExperienceWriter) -> Actor:
 
 def main(argv: list[str]) -> None:
     """Prints the costs as one line of JSON."""
-    _, stored, rounds = argv
-    print(json.dumps(compare_actor(read_config(stored), rounds=int(rounds))._asdict()))
+    _, folder, rounds = argv
+    config = RunDir(pathlib.Path(folder)).load_config()
+    print(json.dumps(compare_actor(config, rounds=int(rounds))._asdict()))
 
 
 if __name__ == "__main__":

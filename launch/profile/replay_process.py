@@ -1,6 +1,6 @@
 """A Reverb server with the tables of a config, in a process of its own, that never holds back.
 
-`python -m launch.profile.replay_process CONFIG PORT` serves until its standard input closes, so
+`python -m launch.profile.replay_process RUN_DIR PORT` serves until its standard input closes, so
 that it cannot outlive who started it.
 """
 
@@ -18,8 +18,8 @@ import reverb
 
 from launch.config import Config
 from launch.nodes.tables import replay_tables
-from launch.profile.config_file import read_config, write_config
 from launch.profile.timing import core_seconds
+from launch.run_dir import RunDir
 from reverb_server.rate_limit import RateLimit
 
 _START_SECONDS = 60
@@ -47,9 +47,8 @@ def replay_process(config: Config) -> Iterator[ReplayProcess]:
     """Starts a server; ends it on the way out."""
     port = portpicker.pick_unused_port()
     with tempfile.TemporaryDirectory() as folder:
-        stored = pathlib.Path(folder) / "config.json"
-        write_config(stored, config)
-        command = [sys.executable, "-m", "launch.profile.replay_process", str(stored), str(port)]
+        RunDir(pathlib.Path(folder)).create(config)
+        command = [sys.executable, "-m", "launch.profile.replay_process", folder, str(port)]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             address = f"localhost:{port}"
@@ -71,8 +70,8 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 
 def main(argv: list[str]) -> None:
     """Serves until standard input closes."""
-    _, stored, port = argv
-    config = read_config(stored)
+    _, folder, port = argv
+    config = RunDir(pathlib.Path(folder)).load_config()
     limit = RateLimit(config.replay.samples_per_insert, 1, _NO_LIMIT)
     server = reverb.Server(replay_tables(config, limit), port=int(port))
     sys.stdin.read()

@@ -1,31 +1,24 @@
-"""A real run, watched for so many seconds once it learns: rates, waits and core time per role.
-
-`python -m launch.profile.timed_run CONFIG RUN_DIR` is the run; it ends when asked through its
-folder, as any run does.
-"""
+"""A real run, watched for a while once it learns: rates, waits and core time per role."""
 
 import contextlib
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import psutil
 
 from launch.config import Config
-from launch.engines.local import train_locally
-from launch.engines.options import TrainRequest
-from launch.profile.config_file import read_config, write_config
+from launch.invocation import vantage_command
 from launch.profile.timing import core_seconds
 from launch.run_dir import RunDir
 from launch.supervise.status_file import read_status
-from report.metrics_file import read_rows
+from report.metrics_file import Row, read_rows
 
 _WARM_UP_SECONDS = 600.0
 _SETTLE_SECONDS = 8.0  # compilation is over, and the limiter has found its balance
@@ -77,19 +70,17 @@ def run_for(
     """
     with tempfile.TemporaryDirectory(prefix="vantage-profile-") as folder:
         run_dir = RunDir(pathlib.Path(folder) / "run")
-        stored = pathlib.Path(folder) / "config.json"
-        write_config(stored, config)
+        run_dir.create(config)
         output = pathlib.Path(folder) / "output"
-        with _running(stored, run_dir, output) as child:
+        with _running(run_dir, output) as child:
             _wait_until_learning(run_dir, child, output)
             return _watch(config, run_dir, seconds, in_pauses)
 
 
 @contextlib.contextmanager
-def _running(
-    stored: pathlib.Path, run_dir: RunDir, output: pathlib.Path
-) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "launch.profile.timed_run", str(stored), str(run_dir.root)]
+def _running(run_dir: RunDir, output: pathlib.Path) -> Iterator["subprocess.Popen[bytes]"]:
+    # Flags of a run to resume start from its stored config, and there is nothing else in it yet.
+    command = vantage_command("train", "--run-dir", str(run_dir.root), "--resume")
     with output.open("wb") as f:
         child = subprocess.Popen(command, stdout=f, stderr=subprocess.STDOUT)
     try:
@@ -157,7 +148,7 @@ def _paused_seconds(pauses: Iterable[Pause], began: float, ended: float) -> floa
 
 def summarize(
     config: Config,
-    rows: list[dict[str, Any]],
+    rows: list[Row],
     before: dict[str, list[float]],
     after: dict[str, list[float]],
     seconds: float,
@@ -193,13 +184,13 @@ def summarize(
     )
 
 
-def _role_use(role: str, rows: list[dict[str, Any]], nodes: int, cores: float) -> RoleUse:
+def _role_use(role: str, rows: list[Row], nodes: int, cores: float) -> RoleUse:
     mine = [row for row in rows if row["role"].split("/")[0] == role]
     wait = {"learner": "data_wait_fraction", "actor": "insert_wait_fraction"}.get(role)
     return RoleUse(nodes, cores, None if wait is None else _mean(mine, wait))
 
 
-def _mean(rows: list[dict[str, Any]], key: str) -> float | None:
+def _mean(rows: list[Row], key: str) -> float | None:
     values = [row[key] for row in rows if row.get(key) is not None]
     return float(np.mean(values)) if values else None
 
@@ -213,24 +204,12 @@ def _core_seconds(run_dir: RunDir) -> dict[str, list[float]]:
     return dict(found)
 
 
-def _nodes(run_dir: RunDir) -> list[dict[str, Any]]:
+def _nodes(run_dir: RunDir) -> list[Row]:
     status = read_status(run_dir)
     if status is None:
         raise RunFailedError("the run wrote no status")
     return status.nodes
 
 
-def _rows(run_dir: RunDir) -> list[dict[str, Any]]:
-    if not run_dir.metrics_file.exists():
-        return []
-    return list(read_rows(run_dir.metrics_file))
-
-
-def main(argv: list[str]) -> None:
-    """The run itself."""
-    _, stored, root = argv
-    sys.exit(train_locally(read_config(stored), TrainRequest(run_dir=pathlib.Path(root))))
-
-
-if __name__ == "__main__":
-    main(sys.argv)
+def _rows(run_dir: RunDir) -> list[Row]:
+    return list(read_rows(run_dir.metrics_file)) if run_dir.metrics_file.exists() else []
