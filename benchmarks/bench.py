@@ -39,7 +39,7 @@ _FILL_STEPS = 5000
 
 
 class Bar(NamedTuple):
-    """A figure, and what it must be."""
+    """A figure, and the bar it is held against."""
 
     name: str
     value: float
@@ -48,7 +48,7 @@ class Bar(NamedTuple):
 
     @property
     def met(self) -> bool:
-        """Whether it is."""
+        """Whether the figure meets its bar."""
         return self.value <= self.bar if self.at_most else self.value >= self.bar
 
 
@@ -65,7 +65,7 @@ def paper_config(network: str) -> Config:
 
 
 def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
-    """Every figure with its bar, and what is worth keeping beside them."""
+    """Every figure with its bar, and the measurements behind them."""
     nature = paper_config("nature")
     with console.status("bare update against the naive one") as status:
         costs = against_naive(nature)
@@ -92,12 +92,12 @@ def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
         Bar("batches_per_second", batches, 300.0, False),
         Bar("replay_bytes_per_step", bytes_per_step, 4096.0, True),
     ]
-    beside = {
+    details = {
         "update_ms": {name: cost._asdict() for name, cost in costs.items()},
         "actor_ms": {name: getattr(actor, name)._asdict() for name in actor._fields},
         "runs": runs,
     }
-    return bars, beside
+    return bars, details
 
 
 def measure_run(config: Config) -> tuple[TimedRun, Limits]:
@@ -143,7 +143,7 @@ def main(argv: list[str]) -> None:
     out = pathlib.Path(argv[0]) if argv else _OUT
     console = Console()
     build.own_backend().prepare_process()
-    bars, beside = measure(console)
+    bars, details = measure(console)
     table = Table("figure", "measured", "bar", "")
     for bar in bars:
         sign = "<=" if bar.at_most else ">="
@@ -155,7 +155,7 @@ def main(argv: list[str]) -> None:
     found = {
         "ratios": {name: value for name, value in figures.items() if name not in apart},
         **{name: figures[name] for name in apart},
-        **beside,
+        **details,
         **describe(paper_config("nature")),
     }
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ _EXTRAPOLATED = (256, 1024)
 
 
 def measure(config: Config, actors: int, seconds: float, *, sample: bool) -> Point:
-    """Runs one fleet for so long."""
+    """Runs one fleet, and measures it for some seconds."""
     ages = CONTEXT.Queue()
     shares = [actors // 2, actors - actors // 2] if actors > 1 else [actors]
     with replay_process(config) as server:

@@ -1,4 +1,4 @@
-"""What publishing takes of the learner's time, with so many actors subscribed."""
+"""The share of the learner's time that publishing takes, by the number of actors subscribed."""
 
 import contextlib
 import functools

@@ -1,1 +1,1 @@
-"""The commands of `vantage` that are not engines: each reads a run, or this machine, and tells."""
+"""The commands of `vantage`, a file or folder each; `suite` and `profile` have their own rooms."""

@@ -29,7 +29,7 @@ def playing_epsilon(config: Config, asked: float | None, *, seed: int) -> float:
 
 
 def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
-    """Refuses a run without a usable checkpoint, in one line."""
+    """The parameters of the newest checkpoint; refuses a run without a usable one."""
     fresh, _ = build.make_learner(config)
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     try:

@@ -196,7 +196,7 @@ class _Host:
         return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"
 
     def _write_state(self, state: str, *, problem: str | None = None) -> None:
-        """What `vantage status` shows of this host while no supervisor writes."""
+        """Says what `vantage status` shows of this host while no supervisor writes."""
         try:
             self._status_file.parent.mkdir(exist_ok=True)
             write_host_status(self._status_file, state, started=time.time(), problem=problem)

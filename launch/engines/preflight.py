@@ -77,7 +77,7 @@ def wait_for_replay(run_dir: RunDir) -> None:
 
 
 class _LearnerHost:
-    """For how long the supervisor of the learner's host has been seen to write its status."""
+    """How long the supervisor of the learner's host has been seen to write its status."""
 
     def __init__(self, run_dir: RunDir):
         self._file = run_dir.status_file

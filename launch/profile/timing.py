@@ -15,13 +15,13 @@ import psutil
 
 
 class Cost(NamedTuple):
-    """Of one call."""
+    """The cost of one call."""
 
     wall_ms: float
     core_ms: float
 
     def over(self, parts: int) -> "Cost":
-        """Of one part of a call that does so many."""
+        """The cost of one part of a call that does several."""
         return Cost(self.wall_ms / parts, self.core_ms / parts)
 
 
@@ -46,7 +46,7 @@ def cost_of(call: Callable[[], object], *, calls: int, rounds: int = 5) -> Cost:
 
 
 def mean_cost(call: Callable[[], object], *, seconds: float) -> Cost:
-    """The mean cost of a call over so many seconds."""
+    """The mean cost of a call, over a time."""
     call()
     rounds = []
     end = time.perf_counter() + seconds

@@ -17,14 +17,14 @@ _SUITE_ID = re.compile(r"[0-9a-z]{1,32}")
 
 
 class KnownRuns(NamedTuple):
-    """What a suite's folder says of itself."""
+    """What is stored about a suite in its folder."""
 
-    runs: list[str]  # names of all that it is to hold, for a report on what is not there yet
+    runs: list[str]  # names of all its runs, so that a report can name those that are missing
     suite_id: str  # of its jobs
 
 
 def prepare_folder(out: pathlib.Path, planned: Sequence[PlannedRun]) -> KnownRuns:
-    """Makes the folder, and adds what is planned to what it is to hold."""
+    """Makes the folder, and adds the planned runs to those it is known for."""
     path = out / SUITE_FILE
     before = _read(path)
     known = before._replace(

@@ -44,7 +44,7 @@ def _check_suite(slurm: SlurmOptions, planned: Sequence[PlannedRun], out: pathli
 
 
 def _job_name(suite_id: str) -> str:
-    """Of all jobs of a suite, by which they are found in the queue."""
+    """The name of all jobs of a suite, by which they are found in the queue."""
     return f"vantage-suite-{suite_id}"
 
 

@@ -87,7 +87,7 @@ class NodeProcess:
             self.signal(signal.SIGTERM)
 
     def suspended_too_long(self, now: float) -> bool:
-        """Whether a signal has kept it from running for so long that it counts as dead.
+        """Whether a signal has kept it from running until it counts as dead.
 
         It would hold up everyone who waits for it, and nobody else sees that it does not run. A
         debugger's stop is another state, and left alone.

@@ -36,7 +36,7 @@ class Outcome(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class StopStep:
-    """One step of an orderly stop: these roles, with so long until they are killed."""
+    """One step of an orderly stop: these roles are given some seconds until they are killed."""
 
     roles: frozenset[str]
     seconds: float

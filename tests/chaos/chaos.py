@@ -3,7 +3,7 @@
     python -m tests.chaos.chaos --rounds 5 --seed 1 --only kill
 
 After each fault the run has to go on by itself (or, where the supervisor itself was killed, when it
-is started with --resume): actors insert and the learner samples, every node is up, the realised
+is started with --resume): actors insert and the learner samples, every node is up, the realized
 ratio returns to its target, counters have gone back by no more than a checkpoint, no actor has seen
 an older version of the parameters, and no item in replay is torn.
 """

@@ -145,7 +145,7 @@ class LiveRun:
         return answer
 
     def wait_started(self, seconds: float) -> None:
-        """Waits until every node is up and training goes on; so long for each."""
+        """Waits until every node is up and training goes on, at most this long for each."""
         self.wait("the run starts", self.all_running, seconds)
         self.wait_progress(seconds)
 

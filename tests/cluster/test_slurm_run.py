@@ -100,7 +100,7 @@ class Run:
         return json.loads(self.run_dir.status_file.read_text())["pid"]
 
     def kill_supervisor(self, status_file: pathlib.Path) -> int:
-        """Kills the supervisor of a host, once it has run for so long that it is worth a retry."""
+        """Kills the supervisor of a host, once it has run long enough to be worth a retry."""
         status = json.loads(status_file.read_text())
         self.wait_for("the host is warm", lambda: time.time() - status["started"] > WARM_SECONDS)
         os.kill(status["pid"], signal.SIGKILL)
@@ -262,7 +262,7 @@ def scaling(run: Run) -> None:
 
 
 def cutting(run: Run) -> None:
-    """A host is lost for so long that Slurm gives it up; training goes on, and it rejoins."""
+    """A host is lost until Slurm gives it up; training goes on, and it rejoins."""
     lost = run.host_of_actor(1)
     run.cluster.cut(lost)
     run.wait_for(f"Slurm gave {lost} up", lambda: run.cluster.state(lost).startswith("down"))

@@ -89,7 +89,7 @@ def make_think(config: Config, params: Any) -> Callable[[np.ndarray], Thought]:
             value=value,
             # A raw A may drift by a constant; less its mean under the baseline it cannot.
             advantage=q_values if value is None else q_values - value,
-            behaviour=np.asarray(jax.nn.softmax(heads.logits)) if loss.behavior_head else None,
+            behavior=np.asarray(jax.nn.softmax(heads.logits)) if loss.behavior_head else None,
             action=int(heads.advantage.argmax()),
             greedy=True,
         )

@@ -10,15 +10,15 @@ SCALE = 2
 _PANEL_WIDTH = 288
 _MARGIN = 10
 _BACKGROUND, _INK, _SOFT = "#11151a", "#e6e9ed", "#8b949e"
-_CHOSEN, _ADVANTAGE, _BEHAVIOUR, _VALUE = "#f2cc60", "#58a6ff", "#56d364", "#d2a8ff"
+_CHOSEN, _ADVANTAGE, _BEHAVIOR, _VALUE = "#f2cc60", "#58a6ff", "#56d364", "#d2a8ff"
 
 
 class Thought(NamedTuple):
     """The network's view of one screen; what its algorithm does not have is None."""
 
     value: float | None  # V(x)
-    advantage: np.ndarray  # float [actions]: A(x, .), centred; Q(x, .) where there is no V
-    behaviour: np.ndarray | None  # float [actions]: mu(.|x)
+    advantage: np.ndarray  # float [actions]: A(x, .), centered; Q(x, .) where there is no V
+    behavior: np.ndarray | None  # float [actions]: mu(.|x)
     action: int
     greedy: bool  # the action is the agent's own, not an exploring one
 
@@ -58,11 +58,11 @@ class Overlay:
         self._largest_advantage = max(
             self._largest_advantage, float(np.abs(thought.advantage).max())
         )
-        advantage_left, behaviour_left = 110, 206
+        advantage_left, behavior_left = 110, 206
         name = "Q(x, a)" if thought.value is None else "A(x, a)"
         draw.text((advantage_left, top - 14), name, fill=_ADVANTAGE, font=self._small)
-        if thought.behaviour is not None:
-            draw.text((behaviour_left, top - 14), "mu(a|x)", fill=_BEHAVIOUR, font=self._small)
+        if thought.behavior is not None:
+            draw.text((behavior_left, top - 14), "mu(a|x)", fill=_BEHAVIOR, font=self._small)
         row_height = min(height / len(self._names), 26)
         for index, action in enumerate(self._names):
             y = top + index * row_height
@@ -74,14 +74,14 @@ class Overlay:
             draw.text((_MARGIN, middle), action, fill=ink, font=self._small, anchor="lm")
             bar_top, thick = middle - 4, 8
             _signed_bar(
-                draw, advantage_left, bar_top, behaviour_left - 8, thick,
+                draw, advantage_left, bar_top, behavior_left - 8, thick,
                 float(thought.advantage[index]) / self._largest_advantage, _ADVANTAGE,
             )  # fmt: skip
-            if thought.behaviour is not None:
-                length = (_PANEL_WIDTH - _MARGIN - behaviour_left) * float(thought.behaviour[index])
+            if thought.behavior is not None:
+                length = (_PANEL_WIDTH - _MARGIN - behavior_left) * float(thought.behavior[index])
                 draw.rectangle(
-                    (behaviour_left, bar_top, behaviour_left + length, bar_top + thick),
-                    fill=_BEHAVIOUR,
+                    (behavior_left, bar_top, behavior_left + length, bar_top + thick),
+                    fill=_BEHAVIOR,
                 )
 
 

@@ -38,7 +38,7 @@ def slurm_run(hosts_run, tmp_path, monkeypatch):
     for name, body in {
         "squeue": f"cat {jobs}",
         # The learner's host ends when it has seen the stop file.
-        "scancel": f'echo "$@" > {tmp_path}/cancelled; [ -e {tmp_path}/stuck ] || : > {jobs}',
+        "scancel": f'echo "$@" > {tmp_path}/canceled; [ -e {tmp_path}/stuck ] || : > {jobs}',
     }.items():
         (programs / name).write_text(f"#!/bin/sh\n{body}\n")
         (programs / name).chmod(0o755)
@@ -46,11 +46,11 @@ def slurm_run(hosts_run, tmp_path, monkeypatch):
     return hosts_run
 
 
-def test_jobs_that_wait_are_cancelled_and_the_others_drain(slurm_run, tmp_path, capsys, refuse):
+def test_jobs_that_wait_are_canceled_and_the_others_drain(slurm_run, tmp_path, capsys, refuse):
     assert cli.run(["stop", str(slurm_run.root), "--timeout", "5"]) == 0
     assert capsys.readouterr().out == f"{slurm_run.root}: stopped\n"
     assert slurm_run.stop_file.exists()
-    assert (tmp_path / "cancelled").read_text() == "--quiet --state=PENDING 7\n"
+    assert (tmp_path / "canceled").read_text() == "--quiet --state=PENDING 7\n"
     assert "has no jobs in the queue; nothing to stop" in refuse("stop", str(slurm_run.root))
 
 

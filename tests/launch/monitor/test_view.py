@@ -22,7 +22,7 @@ def test_a_terminal_gets_the_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(make_view(Console(file=file)), PlainView)
 
 
-def test_a_file_gets_plain_lines_even_if_colour_is_forced(
+def test_a_file_gets_plain_lines_even_if_color_is_forced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")

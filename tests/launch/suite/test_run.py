@@ -47,7 +47,7 @@ exit 9
 
 
 def stop_when_up(monkeypatch, path, *, interrupts):
-    """Runs that end at so many interrupts; the suite gets them while it starts the first run."""
+    """Runs that end at their last interrupt; the suite gets the first while it starts one."""
     script = UNTIL_INTERRUPTED.format(path, interrupts)
     monkeypatch.setattr(suite_run, "train_command", lambda planned: ["sh", "-c", script])
     real, up = suite_run.subprocess.Popen, path.with_name(f"{path.name}.up")

@@ -31,11 +31,11 @@ def test_a_thought_has_what_its_algorithm_has(algorithm):
     state, _ = build.make_learner(config)
     thought = make_think(config, state.params)(np.zeros((4, 84, 84), np.uint8))
     assert (thought.value is None) == (algorithm == "q")
-    assert (thought.behaviour is None) == (algorithm != "va")
+    assert (thought.behavior is None) == (algorithm != "va")
     assert thought.advantage.shape == (6,)
-    if thought.behaviour is not None:
-        assert thought.behaviour.sum() == pytest.approx(1.0, abs=1e-5)
-        assert (thought.advantage * thought.behaviour).sum() == pytest.approx(0.0, abs=1e-5)
+    if thought.behavior is not None:
+        assert thought.behavior.sum() == pytest.approx(1.0, abs=1e-5)
+        assert (thought.advantage * thought.behavior).sum() == pytest.approx(0.0, abs=1e-5)
 
 
 def test_bad_input_is_refused_in_one_line(scored_run, tmp_path, refuse, monkeypatch):

@@ -94,11 +94,11 @@ def test_the_scripts_are_valid_shell(script):
 @pytest.mark.parametrize("refusals", [0, 2])
 def test_a_host_that_makes_room_asks_for_its_place_in_the_queue_until_it_has_it(tmp_path, refusals):
     asked = tmp_path / "asked"
-    stand_ins = {
+    programs = {
         "scontrol": f'echo "$@" >> {asked}; [ $(wc -l < {asked}) -gt {refusals} ]',
         "sleep": ":",
     }
-    for name, body in stand_ins.items():
+    for name, body in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     script = learner_script(make_record(), tiny_config(), tmp_path)
