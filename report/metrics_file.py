@@ -4,7 +4,8 @@ Every line in the file is whole, except perhaps the last: a writer may be in the
 have died there. Such a torn line is removed before the next row is appended. Readers may therefore
 ignore a torn last line, and treat any other malformed line as corruption.
 
-Values that JSON does not know (NaN, infinities) are written as null.
+Values that JSON does not know (NaN, infinities) are written as null. The file may be a stranger's:
+lines have a limit, and no text that is read has control characters in it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ import json
 import math
 import numbers
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from report.json_file import load_json, open_plain_file
+from report.plain_text import plain
+from report.torn_line import remove_unfinished, unfinished_bytes
+
 Row = dict[str, Any]
 
-_TAIL_BLOCK_BYTES = 4096
+# A row is a few hundred bytes; beyond this, a line is none.
+_MAX_LINE_BYTES = 1 << 20
+# Of times and frames. Beyond it a float has no whole numbers, and a device no counter.
+_MAX_COUNT = 2**62
 
 
 class MetricsFile:
@@ -53,13 +60,15 @@ class MetricsFile:
 
     def _repair_last_line(self, descriptor: int) -> None:
         """Makes the file end in a newline: finishes a whole last row, removes a torn one."""
-        line = _unfinished_line(descriptor)
-        if _is_row(line):
+        line_bytes = unfinished_bytes(descriptor)
+        start = os.fstat(descriptor).st_size - line_bytes
+        if 0 < line_bytes < _MAX_LINE_BYTES and _is_row(os.pread(descriptor, line_bytes, start)):
             os.write(descriptor, b"\n")
-        elif line:
-            _remove_torn_line(descriptor)
+        elif line_bytes:
+            remove_unfinished(descriptor)
             print(
-                f"monitor: {self.path} ended in a half-written line, removed its {len(line)} bytes",
+                f"monitor: {self.path} ended in a half-written line, removed its "
+                f"{line_bytes} bytes",
                 file=sys.stderr,
             )
 
@@ -69,6 +78,22 @@ def is_metric(value: Any) -> bool:
     return value is None or isinstance(value, (str, numbers.Real))
 
 
+def fault_of(row: Row) -> str | None:
+    """Why a row is none of a run's, or None: who said it, when and at which frame must be known."""
+    if not isinstance(row.get("role"), str):
+        return "no text as 'role'"
+    for key in ("time", "frames"):
+        value = _recorded(row.get(key))
+        if not isinstance(value, (int, float)):
+            return f"no finite number as {key!r}"
+        if not 0 <= value <= _MAX_COUNT:
+            return f"a number out of bounds as {key!r}"
+    for key, value in row.items():
+        if not is_metric(value):
+            return f"neither a number nor a text as {key!r}"
+    return None
+
+
 def encode_row(row: Row) -> bytes:
     """One line of metrics.jsonl, newline included."""
     values = {key: _json_value(key, value) for key, value in row.items()}
@@ -76,11 +101,15 @@ def encode_row(row: Row) -> bytes:
 
 
 def decode_row(line: bytes) -> Row:
-    """The inverse of encode_row; ValueError if the line is not one JSON object."""
-    row = json.loads(line.decode())
+    """The inverse of encode_row; ValueError if the line is not one JSON object of metrics."""
+    if len(line) > _MAX_LINE_BYTES:
+        raise ValueError(f"longer than {_MAX_LINE_BYTES >> 20} MiB")
+    row = load_json(line)
     if not isinstance(row, dict):
         raise ValueError(f"expected a JSON object, got {type(row).__name__}")
-    return row
+    if any(isinstance(value, (list, dict)) for value in row.values()):
+        raise ValueError("a value is neither a number nor a text")
+    return {plain(key): _recorded(value) for key, value in row.items()}
 
 
 def read_rows(
@@ -94,28 +123,37 @@ def read_rows(
     ValueError with the file and the line number. With `on_malformed` no line does: it is given the
     error, of a torn last line too, and the line is passed over.
     """
-    with open(path, "rb") as file:
+    with open_plain_file(path) as file:
         seek_to_tail(file, tail_bytes)
-        while True:
-            start_bytes = file.tell()
-            line = file.readline()
-            if not line:
-                return
+        first_bytes, lines_before, lines = file.tell(), None, 0
+        while line := read_line(file):
+            lines += 1
+            whole = line.endswith(b"\n")
             try:
                 row = decode_row(line)
             except ValueError as error:
-                whole = line.endswith(b"\n")
-                if on_malformed is not None:
-                    on_malformed(malformed_line(path, start_bytes, error))
-                elif whole:
-                    raise malformed_line(path, start_bytes, error) from error
-                if whole:
-                    continue
-                return
+                if on_malformed is None and not whole:
+                    return
+                if lines_before is None:
+                    lines_before = count_lines(path, first_bytes)
+                problem = malformed_line(path, lines_before + lines, error)
+                if on_malformed is None:
+                    raise problem from error
+                on_malformed(problem)
+                continue
             yield row
             # The writer may have finished this very line since: reading on would start mid-line.
-            if not line.endswith(b"\n"):
+            if not whole:
                 return
+
+
+def read_line(file: BinaryIO) -> bytes:
+    """The next line; of one beyond any limit only as much as shows that it is, and its newline."""
+    line = file.readline(_MAX_LINE_BYTES + 1)
+    end = line
+    while len(end) == _MAX_LINE_BYTES + 1 and not end.endswith(b"\n"):
+        end = file.readline(_MAX_LINE_BYTES + 1)
+    return line if end is line or not end.endswith(b"\n") else line + b"\n"
 
 
 def seek_to_tail(file: BinaryIO, tail_bytes: int | None) -> None:
@@ -126,20 +164,22 @@ def seek_to_tail(file: BinaryIO, tail_bytes: int | None) -> None:
         return
     # One byte early: if that byte is the newline before a line, the line itself is kept.
     file.seek(size_bytes - tail_bytes - 1)
-    file.readline()
+    read_line(file)
 
 
-def malformed_line(path: str | os.PathLike[str], start_bytes: int, error: ValueError) -> ValueError:
-    """The error for the malformed line at `start_bytes`, with its line number."""
-    number = 1
-    with open(path, "rb") as file:
-        # Counted only now, in bounded blocks: a reader of the tail never saw the lines before it.
-        while start_bytes > 0:
-            block = file.read(min(start_bytes, 1 << 20))
-            if not block:
-                break
+def count_lines(path: str | os.PathLike[str], end_bytes: int) -> int:
+    """Lines that end before `end_bytes`."""
+    number = 0
+    with open_plain_file(path) as file:
+        # In bounded blocks, and only when asked for: a reader of the tail never saw these lines.
+        while end_bytes > 0 and (block := file.read(min(end_bytes, 1 << 20))):
             number += block.count(b"\n")
-            start_bytes -= len(block)
+            end_bytes -= len(block)
+    return number
+
+
+def malformed_line(path: str | os.PathLike[str], number: int, error: ValueError) -> ValueError:
+    """The error for the malformed line of that number."""
     return ValueError(f"{os.fspath(path)}, line {number}: not a metrics row: {error}")
 
 
@@ -149,30 +189,8 @@ def _write_lines(descriptor: int, data: bytes) -> None:
         while data:
             data = data[os.write(descriptor, data) :]
     except OSError:
-        _remove_torn_line(descriptor)
+        remove_unfinished(descriptor)
         raise
-
-
-def _remove_torn_line(descriptor: int) -> None:
-    line = _unfinished_line(descriptor)
-    if line:
-        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(line))
-
-
-def _unfinished_line(descriptor: int) -> bytes:
-    """What follows the last newline; empty for what is no regular file, a device say."""
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        return b""
-    tail = b""
-    start_bytes = status.st_size
-    while start_bytes > 0:
-        block_bytes = min(_TAIL_BLOCK_BYTES, start_bytes)
-        start_bytes -= block_bytes
-        tail = os.pread(descriptor, block_bytes, start_bytes) + tail
-        if b"\n" in tail:
-            return tail[tail.rindex(b"\n") + 1 :]
-    return tail
 
 
 def _is_row(line: bytes) -> bool:
@@ -186,9 +204,16 @@ def _is_row(line: bytes) -> bool:
 def _json_value(key: str, value: Any) -> Any:
     if not is_metric(value):
         raise TypeError(f"metric {key!r} is {value!r}: a row holds numbers, texts and None")
-    if isinstance(value, (bool, str)) or value is None:
+    return _recorded(value)
+
+
+def _recorded(value: Any) -> Any:
+    """A metric as the file has it; a number that is none, or beyond any, is no value."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, bool) or value is None:
         return value
     # NumPy's scalars are numbers too, but json takes only Python's.
     if isinstance(value, numbers.Integral):
-        return int(value)
+        return int(value) if abs(int(value)) < 2**63 else None
     return float(value) if math.isfinite(value) else None

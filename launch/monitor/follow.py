@@ -5,11 +5,12 @@ writer in the middle of a line (or repairing a torn one) is never seen.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
 from report import metrics_file
+from report.json_file import open_plain_file
 from report.metrics_file import Row
 
 # Minutes of a run with hundreds of actors, and more of any other.
@@ -21,7 +22,12 @@ def recent_rows(path: Path, on_malformed: Callable[[ValueError], None] | None = 
     """The rows at the end of a metrics.jsonl, as `read_rows` has them; none before it exists."""
     if not path.exists():
         return []
-    return list(metrics_file.read_rows(path, TAIL_BYTES, on_malformed))
+    return _of_a_run(metrics_file.read_rows(path, TAIL_BYTES, on_malformed))
+
+
+def _of_a_run(rows: Iterable[Row]) -> list[Row]:
+    """Without what no monitor has written: the file may be a stranger's, or an older version's."""
+    return [row for row in rows if metrics_file.fault_of(row) is None]
 
 
 class MetricsFollower:
@@ -46,11 +52,11 @@ class MetricsFollower:
         if not self.path.exists():
             return []
         rows: list[Row] = []
-        with open(self.path, "rb") as file:
+        with open_plain_file(self.path) as file:
             offset_bytes = self._seek(file)
             stop_bytes = offset_bytes + _MAX_POLL_BYTES
             while offset_bytes < stop_bytes:
-                line = file.readline()
+                line = metrics_file.read_line(file)
                 if not line.endswith(b"\n"):
                     break
                 try:
@@ -58,11 +64,12 @@ class MetricsFollower:
                 except ValueError as error:
                     if rows:
                         break
-                    self._offset_bytes = offset_bytes + len(line)
-                    raise metrics_file.malformed_line(self.path, offset_bytes, error) from error
-                offset_bytes += len(line)
+                    self._offset_bytes = file.tell()
+                    number = metrics_file.count_lines(self.path, offset_bytes) + 1
+                    raise metrics_file.malformed_line(self.path, number, error) from error
+                offset_bytes = file.tell()
         self._offset_bytes = offset_bytes
-        return rows
+        return _of_a_run(rows)
 
     def _seek(self, file: BinaryIO) -> int:
         """Moves to the first unread line and returns its offset."""

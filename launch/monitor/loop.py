@@ -6,17 +6,17 @@ other sinks go on, and the failed one is tried again later. Rows that it missed 
 count is reported when it works again or the monitor ends.
 """
 
-import math
-import numbers
 import sys
 from collections.abc import Callable, Mapping
 
-from report.metrics_file import Row, is_metric
+from report.metrics_file import Row, fault_of
+from report.plain_text import plain
 
 _PERIOD_SECONDS = 1.0
 # The pause before a failed sink is tried again doubles from the first to the last.
 _FIRST_RETRY_PASSES = 10
 _LAST_RETRY_PASSES = 320
+_SHOWN = 200  # characters of a faulty row
 
 
 def run_monitor(
@@ -116,33 +116,19 @@ class _RowCheck:
     def __call__(self, rows: list[Row]) -> list[Row]:
         good = []
         for row in rows:
-            fault = _fault(row)
+            fault = fault_of(row)
             if fault is None:
                 good.append(row)
                 continue
             self._num_dropped += 1
             if fault not in self._reported:
                 self._reported.add(fault)
-                _report(f"dropping rows with {fault}, such as {row!r}")
+                _report(f"dropping rows with {fault}, such as {plain(repr(row), limit=_SHOWN)}")
         return good
 
     def report_losses(self) -> None:
         if self._num_dropped:
             _report(f"dropped {self._num_dropped} faulty rows in all")
-
-
-def _fault(row: Row) -> str | None:
-    """Why a row cannot be recorded, or None."""
-    if not isinstance(row.get("role"), str):
-        return "no text as 'role'"
-    for key in ("time", "frames"):
-        value = row.get(key)
-        if not isinstance(value, numbers.Real) or not math.isfinite(value):
-            return f"no finite number as {key!r}"
-    for key, value in row.items():
-        if not is_metric(value):
-            return f"neither a number nor a text as {key!r}"
-    return None
 
 
 def _report(message: str) -> None:

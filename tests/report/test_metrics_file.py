@@ -3,13 +3,15 @@
 import errno
 import json
 import math
+import os
 import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from report.metrics_file import MetricsFile, encode_row, read_rows
+from report.metrics_file import MetricsFile, Row, encode_row, fault_of, read_rows
 from tests.report.full_disk import file_size_limit
 from tests.report.metric_rows import actor_row, learner_row
 
@@ -134,3 +136,81 @@ def test_a_line_finished_while_reading_does_not_break_the_reader(tmp_path: Path)
     with open(path, "ab") as file:
         file.write(b"\n" + second)
     assert list(rows) == []
+
+
+def test_a_line_beyond_the_limit_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    """In memory of the limit's size, however long the line is."""
+    path = tmp_path / "metrics.jsonl"
+    with path.open("wb") as file:
+        file.write(encode_row(learner_row(frames=1)))
+        file.seek(64 << 20, os.SEEK_CUR)  # a line of zeros that takes no room on disk
+        file.write(b"\n" + encode_row(learner_row(frames=2)))
+    said: list[str] = []
+    tracemalloc.start()
+    frames = [row["frames"] for row in read_rows(path, on_malformed=lambda e: said.append(str(e)))]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert frames == [1, 2]
+    assert said == [f"{path}, line 2: not a metrics row: longer than 1 MiB"]
+    assert peak < 8 << 20
+
+
+def test_a_torn_last_line_of_any_length_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    row = encode_row(learner_row(frames=1))
+    with path.open("wb") as file:
+        file.write(row)
+        file.seek(20 << 20, os.SEEK_CUR)
+        file.write(b"x")
+    MetricsFile(path).append([learner_row(frames=2)])
+    assert path.read_bytes() == row + encode_row(learner_row(frames=2))
+
+
+def test_text_that_is_read_or_written_is_plain_and_numbers_have_bounds(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"ro\\u001ble": "\\u001b[2J\\ud800", "a": 1e999, "b": NaN}\n')
+    assert list(read_rows(path)) == [{"ro?le": "?[2J?", "a": None, "b": None}]
+    path.write_bytes(b'{"c": 1' + b"0" * 400 + b"}\n")
+    assert list(read_rows(path)) == [{"c": None}]
+    assert encode_row({"note": "\x1b[2J", "n": 10**400}) == b'{"note": "?[2J", "n": null}\n'
+
+
+@pytest.mark.parametrize("text", [b'{"a": [1]}', b'{"a": {}}', b"[" * 100_000, b'{"a":' * 100_000])
+def test_what_is_nested_is_no_row(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(text + b"\n")
+    with pytest.raises(ValueError, match="line 1: not a metrics row"):
+        list(read_rows(path))
+
+
+def test_many_malformed_lines_are_counted_once_through(tmp_path: Path) -> None:
+    """Not each from the beginning: that would be hours for a file of a hundred megabytes."""
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b"x\n" * 50_000)
+    said: list[str] = []
+    assert list(read_rows(path, on_malformed=lambda error: said.append(str(error)))) == []
+    assert len(said) == 50_000 and f"{path}, line 50000:" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (learner_row(), None),
+        ({"time": 1.0, "frames": 1}, "no text as 'role'"),
+        (learner_row(frames=1.7e308), "a number out of bounds as 'frames'"),
+        (learner_row(frames=2**63 - 1), "a number out of bounds as 'frames'"),
+        (learner_row(frames=10**400), "no finite number as 'frames'"),
+        (learner_row(frames=-1), "a number out of bounds as 'frames'"),
+        (learner_row(time=math.inf), "no finite number as 'time'"),
+        (learner_row(time="now"), "no finite number as 'time'"),
+        (learner_row(loss=[1.0]), "neither a number nor a text as 'loss'"),
+    ],
+)
+def test_what_a_run_cannot_have_said_is_found(row: Row, fault: str | None) -> None:
+    assert fault_of(row) == fault
+
+
+def test_a_pipe_under_the_name_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "metrics.jsonl")
+    with pytest.raises(OSError, match="not a plain file"):
+        list(read_rows(tmp_path / "metrics.jsonl"))
