@@ -3,8 +3,8 @@
 The command line is derived from these classes, so a field's docstring is its help text. Components
 never see them; `launch` takes them apart into keyword arguments.
 
-Units are in the names. A frame is an emulator frame; an agent step is `action_repeat` frames. What
-else a field may not be stands beside it: bounds of a number, the pattern of a text.
+Units are in the names. A frame is an emulator frame; an agent step is `action_repeat` frames. The
+bounds of a number and the pattern of a text stand beside the field's type.
 """
 
 import dataclasses
@@ -55,7 +55,7 @@ class ActorConfig:
     actors: Annotated[int, Bounds(1, 10_000)] = 2
     """Number of actor processes."""
     envs_per_actor: Annotated[int, Bounds(1, 1_000)] = 8
-    """Games each actor plays at once; more of them share the cost of a call of the network."""
+    """Games each actor plays at once; one call of the network serves them all."""
     exploration: Literal["schedule", "ladder"] = "schedule"
     """Epsilon falls with global frames, or is fixed per game (Ape-X ladder over all games)."""
     final_epsilon: Annotated[float, SHARE] = 0.01
@@ -63,7 +63,7 @@ class ActorConfig:
     epsilon_decay_frames: Annotated[int | None, Bounds(0, 2**62)] = None
     """Global frames over which epsilon falls from 1; None means the first 2 % of the run."""
     stale_params_seconds: Annotated[float, POSITIVE] = 300.0
-    """An actor without new parameters for so long stops with an error."""
+    """Seconds without new parameters after which an actor stops with an error."""
 
 
 @dataclasses.dataclass(frozen=True)

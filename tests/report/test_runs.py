@@ -148,6 +148,23 @@ def test_runs_of_other_settings_are_other_methods_and_twins_are_told(tmp_path):
     assert "are both va (n_step=1) on pong with seed 1; both are counted" in said[0]
 
 
+def test_the_papers_algorithms_come_first_and_any_other_name_after_them(tmp_path):
+    for name in ("zeta", "q", "my_module:MyLoss", "va"):
+        write_run(tmp_path / name, algorithm=name)
+    assert list(methods_of(read(tmp_path)[0], print)) == ["va", "q", "my_module:MyLoss", "zeta"]
+
+
+def test_runs_from_before_a_field_was_renamed_or_added_are_of_the_same_method(tmp_path):
+    write_run(tmp_path / "old", seed=1, behaviour_target="sampled")
+    write_run(tmp_path / "new", seed=2, behavior_target="sampled", updates_per_dispatch=4)
+    assert list(methods_of(read(tmp_path)[0], print)) == ["va"]
+    write_run(tmp_path / "other", seed=3, behavior_target="distribution")
+    assert list(methods_of(read(tmp_path)[0], print)) == [
+        "va (behavior_target=sampled)",
+        "va (behavior_target=distribution)",
+    ]
+
+
 def test_configs_are_read_as_training_stores_them(tmp_path):
     path = write_run(tmp_path / "run")
     stored = json.loads((path / "config.json").read_text())
