@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from learner.losses import ALGORITHMS
+from learner.losses import ALGORITHMS, Dueling
 from tabular import behavior, learning, mdps, recursion, sampled
 from tabular.learning import Problem, Tables
 
@@ -91,6 +91,21 @@ def test_the_rate_satisfies_the_conditions_of_theorem_2():
     powers = -np.log(rates[1:]) / np.log([2.0, 3.0])
     assert rates[0] == 1.0
     assert np.all((powers > 0.5) & (powers <= 1.0))
+
+
+class _Uniform(Dueling):
+    def bootstrap_policy(self, online_t):
+        return jnp.full_like(online_t.advantage, 1.0 / len(online_t.advantage))
+
+
+def test_control_backs_up_what_the_algorithm_says():
+    mdp, mu, _ = make_case(6, "control", gamma=0.9)
+    tables, uniform = random_tables(8, 1.0), jnp.full_like(mu, 0.2)
+    own = learning.mean_backups(_Uniform(), tables, mu, None, mdp)
+    evaluated = learning.mean_backups(Dueling(), tables, mu, uniform, mdp)
+    np.testing.assert_allclose(own, evaluated)
+    greedy = learning.mean_backups(Dueling(), tables, mu, None, mdp)
+    assert np.abs(own - greedy).max() > 0.1
 
 
 def two_states() -> Problem:
