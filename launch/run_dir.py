@@ -101,6 +101,16 @@ class RunDir:
                 f"run directory '{self.root}' exists and is not an empty folder; choose another"
             )
 
+    def is_there(self) -> bool:
+        """Whether the folder still holds the run; a file system that hesitates does not say no."""
+        try:
+            self.config_file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
+
     def load_config(self) -> Config:
         """The config the run was started with."""
         return self._read_stored(lambda stored: config_json.from_json(stored["config"]))

@@ -23,6 +23,7 @@ class Prefetcher(Generic[T]):
         self._queue: queue.Queue[T] = queue.Queue(maxsize=depth)
         self._stop = threading.Event()
         self._error: BaseException | None = None
+        self.rounds = 0  # how often the source has answered, with a batch or without
         self._thread = threading.Thread(target=self._fill, name="prefetch", daemon=True)
 
     def __enter__(self) -> "Prefetcher[T]":
@@ -53,6 +54,7 @@ class Prefetcher(Generic[T]):
         try:
             while not self._stop.is_set():
                 item = self._source()
+                self.rounds += 1
                 if item is not None:
                     self._put(item)
         except BaseException as error:

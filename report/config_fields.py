@@ -14,6 +14,7 @@ OPERATIONAL_FIELDS = frozenset(
         "port",
         "colocate",
         "report_seconds",
+        "stuck_seconds",
         "checkpoint_seconds",
         "replay_checkpoint_seconds",
         "keep_checkpoints",

@@ -11,6 +11,10 @@ SERVER_AWAY = (RuntimeError, reverb.ReverbError)
 _ANSWER_SECONDS = 5
 
 
+class OthersAwayError(Exception):
+    """Another role was away for longer than this one waits: no fault of the one who says it."""
+
+
 class TableCounts(NamedTuple):
     """Counters of `replay` since the server started (or since the checkpoint it restored)."""
 

@@ -17,7 +17,7 @@ import numpy as np
 import reverb
 
 from reverb_server import tables
-from reverb_server.client import SERVER_AWAY, table_info
+from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
 
 
 class PublishedParams(NamedTuple):
@@ -29,7 +29,7 @@ class PublishedParams(NamedTuple):
     values: np.ndarray  # float32 [P]
 
 
-class StaleParamsError(Exception):
+class StaleParamsError(OthersAwayError):
     """The parameters at hand are older than allowed."""
 
 

@@ -13,6 +13,8 @@ from reverb_server.checkpoint import CheckpointFolder
 from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.port import check_port_free
 
+_ASK_SECONDS = 2.0  # longest time between two looks whether the server answers
+
 
 def serve(
     tables: Sequence[reverb.Table],
@@ -23,41 +25,61 @@ def serve(
     report_seconds: float,
     report: Callable[[dict[str, Any]], None],
     wait_for_stop: Callable[[float], bool],
+    on_answer: Callable[[int], None] = lambda inserts: None,
+    on_save: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Serves until told to stop, then checkpoints a last time. Restores what it finds there."""
+    """Serves until told to stop, then checkpoints a last time. Restores what it finds there.
+
+    `on_answer` is told that the server answers, and how many inserts it has seen; `on_save` that it
+    is about to write a checkpoint, and answers nobody meanwhile. Raises if the last one failed.
+    """
     check_port_free(port)
     folder = CheckpointFolder(checkpoint_directory)
     server = reverb.Server(list(tables), port=port, checkpointer=folder.make_checkpointer())
     client = reverb.Client(f"localhost:{server.port}")
-    saved_at = clock()
+    saved_at = reported_at = clock()
     try:
-        while not wait_for_stop(report_seconds):
+        while not wait_for_stop(min(report_seconds, _ASK_SECONDS)):
+            row = _counts(client)
+            if row:
+                on_answer(row["inserts"])
             try:
-                row = _status(client)
                 if clock() - saved_at >= checkpoint_seconds:
+                    on_save()
                     row |= _checkpoint(client, folder)
                     saved_at = clock()
+                elif clock() - reported_at < report_seconds:
+                    continue
+                row |= _memory()
             except OSError as error:
                 # Out of file descriptors, say, because of a flood of connections. What the server
                 # holds is worth more than a report.
                 logging.error("cannot report or checkpoint for now: %s", error)
                 continue
             report(row)
-        report(_status(client) | _checkpoint(client, folder))
+            reported_at = clock()
+        last = _counts(client) | _memory() | _checkpoint(client, folder)
+        report(last)
+        if "checkpoint_failed" in last:
+            raise OSError("no last replay checkpoint was written; the one before is kept")
     finally:
         server.stop()
 
 
-def _status(client: reverb.Client) -> dict[str, Any]:
-    resident = {"bytes": psutil.Process().memory_info().rss}
+def _counts(client: reverb.Client) -> dict[str, Any]:
+    """What the table has counted; nothing when there is no answer in time."""
     try:
         table = read_counts(client)
     except SERVER_AWAY as error:
         # The server runs in this process: it is overloaded, not gone. The next report tells more.
         logging.warning("the replay server is slow to answer: %s", error)
-        return resident
-    return {"inserts": table.inserts, "size": table.size, **resident}
+        return {}
+    return {"inserts": table.inserts, "size": table.size}
+
+
+def _memory() -> dict[str, Any]:
+    return {"bytes": psutil.Process().memory_info().rss}
 
 
 def _checkpoint(client: reverb.Client, folder: CheckpointFolder) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import reverb
 
 from reverb_server import tables
-from reverb_server.client import table_info
+from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
 
 _FRAME, _STEP = "frame", "step"
 _NEW_PRIORITY = 1.0
@@ -22,7 +22,7 @@ _WAIT_SECONDS = 0.25  # longest wait between two looks at should_stop
 _CLOSE_SECONDS = 1.0  # what the last items get, all streams together
 
 
-class WriteTimeoutError(Exception):
+class WriteTimeoutError(OthersAwayError):
     """The replay server took no items for too long."""
 
 
@@ -150,7 +150,10 @@ class _Stream:
 
 def _check_signature(client: reverb.Client, layout: tables.ItemLayout) -> None:
     """Raises when the table wants other items, or when the server does not answer in time."""
-    theirs = table_info(client, tables.REPLAY).signature
+    try:
+        theirs = table_info(client, tables.REPLAY).signature
+    except SERVER_AWAY as error:
+        raise OthersAwayError(f"replay does not answer: {error}") from error
     if theirs != layout.signature():
         raise SignatureError(
             f"replay holds items of {theirs}, this actor makes n_step={layout.n_step}; "

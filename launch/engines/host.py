@@ -27,7 +27,7 @@ from launch.supervise.nodes_on_host import node_environment, replay_port, superv
 from launch.supervise.note import note
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import Outcome
+from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
 from launch.terminal import complain
 
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
@@ -120,15 +120,18 @@ class _Host:
             stop=self._stop,
             taken_over=lambda: self._run_dir.read_address() not in (None, address),
         )
-        if outcome is not Outcome.STOPPED:
+        if outcome in (Outcome.FINISHED, Outcome.FAILED):
             # Nobody else tells the actor hosts that the run is over.
             self._run_dir.stop_file.touch()
         return outcome
 
     def _exit_code(self, outcome: Outcome) -> ExitCode:
         note(f"{this_host()}: {outcome.value}")
-        if outcome is Outcome.FAILED:
+        if outcome in (Outcome.FAILED, Outcome.LOST):
             return ExitCode.FAILED
+        if outcome is Outcome.UNSAVED:
+            complain(f"host {this_host()}: {UNSAVED_TEXT}")
+            return self._stop.exit_code_unsaved
         if outcome is Outcome.STOPPED and self._stop.requested:
             return self._stop.exit_code
         return ExitCode.DONE

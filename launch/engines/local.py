@@ -11,7 +11,7 @@ from launch.run_dir import RunDir
 from launch.supervise.nodes_on_host import replay_port, supervise_nodes
 from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import Outcome
+from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
 from launch.terminal import complain, say
 
 
@@ -55,9 +55,15 @@ def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
 
 def _conclude(outcome: Outcome, run_dir: RunDir, stop: StopSignals) -> ExitCode:
     resume = f"continue with: vantage train --run-dir {run_dir.root} --resume"
+    if outcome is Outcome.LOST:
+        complain(f"run directory '{run_dir.root}' was deleted or moved while the run was alive")
+        return ExitCode.FAILED
     if outcome is Outcome.FAILED:
         complain(f"the run failed; {resume}")
         return ExitCode.FAILED
+    if outcome is Outcome.UNSAVED:
+        complain(f"{UNSAVED_TEXT}; {resume}")
+        return stop.exit_code_unsaved
     if outcome is Outcome.STOPPED:
         say(f"stopped; {resume}")
         return stop.exit_code if stop.requested else ExitCode.DONE

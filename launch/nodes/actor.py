@@ -6,8 +6,10 @@ import launchpad as lp
 import reverb
 
 from actors.loop import ActingParams, ActorEdges, run_actor
-from launch import build
+from launch import build, heartbeat
 from launch.config import Config
+from launch.heartbeat import Phase
+from launch.nodes.acting_heartbeat import heard
 from launch.nodes.tables import item_layout
 from launch.seeds import environment_seed, node_seed
 from learner import acting
@@ -20,6 +22,8 @@ from reverb_server.writer import ExperienceWriter
 def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
     """Plays until the program stops."""
     stop = lp.stop_event()
+    heart = heartbeat.of_this_process("actor")
+    heart.beat(Phase.STARTING)
     seeds = node_seed(config, "actor", index)
     network = build.network_of(config)
     environment = build.make_environment(
@@ -35,18 +39,25 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
     )
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), f"actor/{index}")
     while puller.wait_first(1.0) is None:
+        heart.beat(Phase.WAITING_FOR_PARAMETERS)
         if stop.is_set():
             return
+
+    def held_back() -> bool:
+        """Asked by the writer again and again while replay takes nothing."""
+        heart.beat(Phase.WAITING_FOR_REPLAY)
+        return stop.is_set()
+
     with ExperienceWriter(
         client,
         item_layout(config),
         num_streams=environment.num_envs,
-        should_stop=stop.is_set,
+        should_stop=held_back,
         timeout_seconds=config.actor.stale_params_seconds,
     ) as writer:
         edges = ActorEdges(
             get_params=_NewestParams(config, network, puller),
-            greedy_actions=acting.make_greedy(network),
+            greedy_actions=heard(heart, Phase.PLAYING, acting.make_greedy(network)),
             write=lambda game, increment: writer.write(game, *increment),
             waited_seconds=lambda: writer.waited_seconds,
             report=report,

@@ -7,8 +7,10 @@ import numpy as np
 import reverb
 
 from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
-from launch import build
+from launch import build, heartbeat
 from launch.config import Config
+from launch.heartbeat import Phase
+from launch.nodes.acting_heartbeat import heard
 from launch.scores import evaluation_row
 from launch.seeds import environment_seed, node_seed
 from learner import acting
@@ -21,10 +23,13 @@ _MAX_ENVS = 8
 def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     """Evaluates until training has finished or the program stops."""
     stop = lp.stop_event()
+    heart = heartbeat.of_this_process("evaluator")
+    heart.beat(Phase.STARTING)
     seeds = node_seed(config, "evaluator")
     rng = np.random.default_rng(seeds)
     network = build.network_of(config)
-    unflatten, greedy = acting.make_unflatten(network), acting.make_greedy(network)
+    unflatten = acting.make_unflatten(network)
+    greedy = heard(heart, Phase.EVALUATING, acting.make_greedy(network))
     environment = build.make_environment(
         config,
         num_envs=min(config.evaluator.eval_episodes, _MAX_ENVS),
@@ -39,6 +44,7 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "evaluator")
 
     def next_params(due_frames: int) -> tuple[Any, int, bool] | None:
+        heart.beat(Phase.WAITING_FOR_PARAMETERS)
         snapshot = puller.wait_first(1.0)
         if snapshot is None:
             return None

@@ -9,9 +9,11 @@ import launchpad as lp
 import numpy as np
 import reverb
 
-from launch import build
+from launch import build, heartbeat
 from launch.config import Config
+from launch.heartbeat import Phase
 from launch.learner_state import restore, save
+from launch.nodes.learner_heartbeat import LearnerHeartbeat
 from launch.nodes.tables import item_layout, prioritization_of
 from launch.replay import IN_FLIGHT_BATCHES
 from launch.run_dir import RunDir
@@ -30,6 +32,8 @@ from reverb_server.priorities import PriorityUpdater
 def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Trains from the newest checkpoint, if there is one, until done or told to stop."""
     stop = lp.stop_event()
+    heart = heartbeat.of_this_process("learner")
+    heart.beat(Phase.STARTING)
     build.own_backend().prepare_process()
     state, update = build.make_learner(config)
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints, keep=config.learner.keep_checkpoints)
@@ -60,6 +64,12 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
         report({"frames": frames, **row})
 
     with Prefetcher(lambda: to_device(source())) as prefetcher:
+        heard = LearnerHeartbeat(
+            heart,
+            updates=int(state.updates),
+            updates_per_call=config.learner.updates_per_dispatch,
+            source_rounds=lambda: prefetcher.rounds,
+        )
         edges = Edges(
             next_batch=prefetcher.get,
             read_counts=lambda: _counts(client),
@@ -71,15 +81,18 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
         )
         run_learner(
             state=state,
-            update=update,
+            update=heard.of_update(update),
             steps=steps,
-            edges=edges,
+            edges=heard.of_edges(edges),
             periods=build.learner_periods(config),
         )
     publisher.close()
     if priorities is not None:
         priorities.close()
     report.close()
+    if not stop.is_set():
+        # The process may live on: a colocated replay serves the evaluator.
+        heart.beat(Phase.FINISHED)
 
 
 def make_sampler(config: Config, server_address: str) -> sampler.BatchSampler:

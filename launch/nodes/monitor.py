@@ -8,6 +8,8 @@ from typing import Any
 import launchpad as lp
 import reverb
 
+from launch import heartbeat
+from launch.heartbeat import Phase
 from launch.monitor.events import EventWriter
 from launch.monitor.loop import run_monitor
 from launch.run_dir import RunDir
@@ -19,10 +21,18 @@ from reverb_server.client import SERVER_AWAY
 def run_monitor_node(run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Writes rows until the program stops; the launcher draws the picture from the file."""
     stop = lp.stop_event()
+    heart = heartbeat.of_this_process("monitor")
+    heart.beat(Phase.STARTING)
+    drain = _Drain(client)
+
+    def drain_heard() -> list[dict[str, Any]]:
+        heart.beat(Phase.RECORDING, drain.num_rows)
+        return drain()
+
     metrics = MetricsFile(RunDir(run_dir).metrics_file)
     with contextlib.closing(EventWriter(run_dir)) as events:
         run_monitor(
-            drain=_Drain(client),
+            drain=drain_heard,
             should_stop=stop.wait,
             sinks={
                 str(metrics.path): metrics.append,
@@ -37,6 +47,7 @@ class _Drain:
     def __init__(self, client: reverb.Client):
         self._reader = telemetry.TelemetryReader(client)
         self._frames = 0
+        self.num_rows = 0
 
     def __call__(self) -> list[dict[str, Any]]:
         try:
@@ -45,6 +56,7 @@ class _Drain:
             # The server is away for a moment; its rows wait, or are gone with it.
             logging.warning("telemetry: %s", error)
             return []
+        self.num_rows += len(rows)
         for row in rows:
             frames = row.setdefault("frames", self._frames)
             if isinstance(frames, int):  # the monitor itself drops rows with anything else

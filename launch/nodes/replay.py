@@ -8,7 +8,9 @@ from typing import Any
 import launchpad as lp
 import reverb
 
+from launch import heartbeat
 from launch.config import Config
+from launch.heartbeat import Phase
 from launch.nodes.tables import replay_tables
 from launch.replay import replay_limit
 from launch.run_dir import RunDir
@@ -27,6 +29,8 @@ class ReplayNode(lp.ReverbNode):
         """Serves until the program stops."""
         address = self._address.resolve()
         stop = lp.stop_event()
+        heart = heartbeat.of_this_process("replay")
+        heart.beat(Phase.STARTING)
         # Every connection is an open file, and strangers may hold some.
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -39,12 +43,16 @@ class ReplayNode(lp.ReverbNode):
             logging.info("%s", row)
             writer[0](row)
 
+        tables = self._priority_tables_fn()
+        heart.beat(Phase.RESTORING)
         server.serve(
-            self._priority_tables_fn(),
+            tables,
             port=lp.address.get_port_from_address(address),
             checkpoint_directory=self._run_dir.replay,
             checkpoint_seconds=self._config.replay.replay_checkpoint_seconds,
             report_seconds=self._config.report_seconds,
             report=report,
             wait_for_stop=stop.wait,
+            on_answer=lambda inserts: heart.beat(Phase.SERVING, inserts),
+            on_save=lambda: heart.beat(Phase.SAVING),
         )

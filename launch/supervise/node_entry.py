@@ -5,6 +5,7 @@ run's config, so nothing is ever unpickled. Launchpad resolves addresses when a 
 are read from the run directory.
 """
 
+import faulthandler
 import logging
 import os
 import pathlib
@@ -18,8 +19,11 @@ from launchpad import address as lp_address
 from launchpad import context as lp_context
 from launchpad.launch import worker_manager
 
+from launch.errors import ExitCode
 from launch.program import make_program
 from launch.run_dir import RunDir
+from launch.supervise.node_process import DUMP_SIGNAL
+from reverb_server.client import OthersAwayError
 
 _ADDRESS_SECONDS = 60.0
 _MOVED_SECONDS = 2.0  # between two looks at where replay is
@@ -37,7 +41,7 @@ class RunDirAddress(lp_address.AbstractAddressBuilder):
         deadline = time.monotonic() + _ADDRESS_SECONDS
         while (address := self._run_dir.read_address()) is None:
             if time.monotonic() > deadline:
-                raise TimeoutError(
+                raise OthersAwayError(
                     f"no address in {self._run_dir.address_file} after {_ADDRESS_SECONDS:.0f} s; "
                     "is the learner's host up?"
                 )
@@ -78,17 +82,22 @@ def _leave_when_moved(address: RunDirAddress) -> None:
     while (new := address.moved_to()) is None:
         time.sleep(_MOVED_SECONDS)
     logging.warning("replay is at %s now; starting again", new)
-    _exit(1)
+    _exit(ExitCode.COME_BACK)
 
 
 def main(argv: list[str]) -> None:
     """Entry point of the process."""
+    # Written without Python's help, so that a process that hangs can still say where.
+    faulthandler.register(DUMP_SIGNAL, all_threads=True)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     _, root, role, index = argv
     try:
         run_node(RunDir(pathlib.Path(root)), role, int(index))
+    except OthersAwayError as error:
+        logging.warning("%s", error)
+        _exit(ExitCode.COME_BACK)
     except BaseException:
         logging.exception("%s-%s failed", role, index)
         _exit(1)

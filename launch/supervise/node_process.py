@@ -10,13 +10,20 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
+from launch import heartbeat
+from launch.errors import ExitCode
 from launch.layout import NodeName
 from launch.supervise.log_file import last_line, open_log
+from launch.supervise.progress import Progress
 
-_MAX_QUICK_FAILURES = 5
+_MAX_FAILURES = 5
 SUSPENDED_SECONDS = 10.0
-_QUICK_FAILURE_SECONDS = 30.0
+# A node that worked for this long has not failed "in a row" with the time before.
+_WORKED_SECONDS = 30.0
 _MAX_BACKOFF_SECONDS = 30.0
+# On this signal a node writes the stacks of all its threads to its log.
+DUMP_SIGNAL = signal.SIGUSR2
+_DUMP_SECONDS = 1.0
 
 
 class State(enum.Enum):
@@ -32,12 +39,15 @@ class State(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class NodeSpec:
-    """How to start a node."""
+    """How to start a node, and what its failures mean."""
 
     name: NodeName
     command: Sequence[str]
     environment: Mapping[str, str]
     log_file: pathlib.Path
+    stuck_seconds: float  # how long a loop may take to come round; see `heartbeat.Phase`
+    essential: bool = True  # the run cannot go on without it
+    saves: bool = False  # writes a checkpoint when it is told to stop
 
 
 class NodeProcess:
@@ -47,14 +57,16 @@ class NodeProcess:
         self.spec = spec
         self.state = State.WAITING
         self.restarts = -1
+        self.exit_code: int | None = None
+        self.problem: str | None = None  # why this process of it is being killed
+        self.progress: Progress | None = None
         self._restart_variable = restart_variable
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
-        self._started_at = 0.0
         self._start_after = 0.0
-        self._quick_failures = 0
+        self._failures = 0  # in a row
         self._suspended_since: float | None = None
-        self.exit_code: int | None = None
+        self._kill_after: float | None = None
 
     @property
     def label(self) -> str:
@@ -65,17 +77,51 @@ class NodeProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def is_up(self) -> bool:
+        """Whether there is a process whose end has not been noticed yet."""
+        return self.state in (State.RUNNING, State.STOPPING)
+
+    @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self.alive else None
 
+    @property
+    def keeps_failing(self) -> bool:
+        """Whether it has failed so often in a row that the next start will hardly help."""
+        return self._failures >= _MAX_FAILURES
+
+    @property
+    def just_gave_up(self) -> bool:
+        """Whether its last failure was the one too many."""
+        return self.state is State.WAITING and self._failures == _MAX_FAILURES
+
+    @property
+    def waited_in_vain(self) -> bool:
+        """Whether it ended because another role was away: no failure of its own."""
+        return self.exit_code == ExitCode.COME_BACK
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has done its work, even where its process serves others until it is told."""
+        said = self.progress is not None and self.progress.finished(self.spec.name.role)
+        return said or self.state is State.DONE
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether what it did since its last checkpoint is lost."""
+        worked = self.progress is not None and self.progress.has_worked
+        return self.spec.saves and worked and self.exit_code != 0
+
     def tick(self, now: float, *, may_start: bool) -> None:
-        """Starts the node when it is due, and notices when it ended."""
+        """Starts the node when it is due, and notices when it stands still or has ended."""
         if self.state is State.WAITING and not may_start:
             self.state = State.STOPPED
         elif self.state is State.WAITING and now >= self._start_after:
             self._start(now)
-        elif self.state in (State.RUNNING, State.STOPPING) and not self.alive:
+        elif self.is_up and not self.alive:
             self._ended(now)
+        elif self.is_up:
+            self._watch(now)
 
     def signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.alive:
@@ -86,41 +132,75 @@ class NodeProcess:
             self.state = State.STOPPING
             self.signal(signal.SIGTERM)
 
-    def suspended_too_long(self, now: float) -> bool:
+    def last_words(self) -> str:
+        """Why it is not started again, or only now and then."""
+        log = self.spec.log_file
+        failed = f"{self.label} failed {self._failures} times in a row"
+        return f"{failed}: {self.problem or last_line(log)} (see {log})"
+
+    def _start(self, now: float) -> None:
+        self.restarts += 1
+        self.problem = self._kill_after = self._suspended_since = None
+        self._log = open_log(self.spec.log_file)
+        self.progress = Progress(now, self.spec.stuck_seconds)
+        self._process = subprocess.Popen(
+            self.spec.command,
+            env={
+                **self.spec.environment,
+                self._restart_variable: str(self.restarts),
+                heartbeat.VARIABLE: str(self.progress.descriptor),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            pass_fds=(self.progress.descriptor,),
+            # Its own session: Ctrl-C reaches the supervisor alone, which stops nodes in order.
+            start_new_session=True,
+            preexec_fn=die_with_parent(os.getpid()),
+        )
+        self.progress.close_writing()
+        self.state = State.RUNNING
+
+    def _watch(self, now: float) -> None:
+        """Kills a process that stands still: it holds up everyone, and nobody else sees it."""
+        assert self.progress is not None and self.pid is not None
+        self.progress.poll(now)
+        if self._kill_after is not None:
+            if now >= self._kill_after:
+                self.signal(signal.SIGKILL)
+            return
+        if self._suspended_too_long(now):
+            self.problem = f"was suspended for {SUSPENDED_SECONDS:.0f} s"
+            self._kill_after = now
+        elif self.state is State.RUNNING:  # a stop has bounds of its own
+            self._check_progress(now, self.progress)
+
+    def _check_progress(self, now: float, progress: Progress) -> None:
+        standstill = progress.standstill(now)
+        if standstill is None:
+            return
+        if self.pid is not None and _run_state(self.pid) == "t":
+            progress.forgive(now)  # a debugger holds it
+            return
+        self.problem = str(standstill)
+        self.signal(DUMP_SIGNAL)
+        self._kill_after = now + _DUMP_SECONDS
+
+    def _suspended_too_long(self, now: float) -> bool:
         """Whether a signal has kept it from running until it counts as dead.
 
-        It would hold up everyone who waits for it, and nobody else sees that it does not run. A
-        debugger's stop is another state, and left alone.
+        A debugger's stop is another state, and left alone.
         """
-        if self.pid is None or not _is_suspended(self.pid):
+        if self.pid is None or _run_state(self.pid) != "T":
             self._suspended_since = None
         elif self._suspended_since is None:
             self._suspended_since = now
         return self._suspended_since is not None and now - self._suspended_since > SUSPENDED_SECONDS
 
-    def last_words(self) -> str:
-        """Why it is not started again."""
-        log = self.spec.log_file
-        failed = f"{self.label} failed {_MAX_QUICK_FAILURES} times in a row"
-        return f"{failed}: {last_line(log)} (see {log})"
-
-    def _start(self, now: float) -> None:
-        self.restarts += 1
-        self._log = open_log(self.spec.log_file)
-        self._process = subprocess.Popen(
-            self.spec.command,
-            env={**self.spec.environment, self._restart_variable: str(self.restarts)},
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            # Its own session: Ctrl-C reaches the supervisor alone, which stops nodes in order.
-            start_new_session=True,
-            preexec_fn=die_with_parent(os.getpid()),
-        )
-        self._started_at, self.state = now, State.RUNNING
-
     def _ended(self, now: float) -> None:
-        assert self._process is not None and self._log is not None
+        assert self._process is not None and self._log is not None and self.progress is not None
+        self.progress.poll(now)
+        self.progress.close()
         self.exit_code = self._process.returncode
         self._log.close()
         if self.state is State.STOPPING:
@@ -128,20 +208,26 @@ class NodeProcess:
         elif self.exit_code == 0:
             self.state = State.DONE
         else:
-            quick = now - self._started_at < _QUICK_FAILURE_SECONDS
-            self._quick_failures = self._quick_failures + 1 if quick else 1
-            backoff = min(2.0 ** (self._quick_failures - 1), _MAX_BACKOFF_SECONDS)
-            self._start_after = now + backoff
-            gives_up = self._quick_failures >= _MAX_QUICK_FAILURES
+            self._start_after = now + self._backoff_seconds()
+            gives_up = self.keeps_failing and self.spec.essential
             self.state = State.FAILED if gives_up else State.WAITING
 
+    def _backoff_seconds(self) -> float:
+        assert self.progress is not None
+        if not self.waited_in_vain:
+            worked = self.progress.worked_seconds >= _WORKED_SECONDS
+            self._failures = 1 if worked else self._failures + 1
+        doublings = min(max(self._failures - 1, 0), _MAX_FAILURES)
+        return min(2.0**doublings, _MAX_BACKOFF_SECONDS)
 
-def _is_suspended(pid: int) -> bool:
+
+def _run_state(pid: int) -> str:
+    """The kernel's letter for what a process does; empty when it is gone."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] == "T"
+        return ""
+    return stat.rpartition(")")[2].split()[0]
 
 
 def die_with_parent(parent: int) -> Callable[[], None]:

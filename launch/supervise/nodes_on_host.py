@@ -33,13 +33,17 @@ _FINISH_STEPS = (
     StopStep(frozenset({"evaluator"}), 1800.0, ask=False),
     *_STOP_STEPS[2:],
 )
-# With replay in the learner's process, the server must outlive the learner's loop: the run is over
-# when the evaluator has scored the final parameters, and the learner's process goes last.
+# With replay in the learner's process, the server must outlive the learner's loop: that process
+# goes last.
 _COLOCATED_STOP_STEPS = (
     StopStep(frozenset({"actor", "evaluator"}), 20.0),
     StopStep(frozenset({"monitor"}), 20.0),
     StopStep(frozenset({"learner"}), 120.0),
 )
+_COLOCATED_FINISH_STEPS = (*_FINISH_STEPS[:2], *_COLOCATED_STOP_STEPS[1:])
+# Training goes on without them; those who learn, play or keep what was played cannot be missed.
+_OBSERVERS = frozenset({"evaluator", "monitor"})
+_SAVERS = frozenset({"learner", "replay"})
 # gRPC would ask a proxy for the way to another host; nodes need nothing else from outside.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
@@ -59,22 +63,25 @@ def supervise_nodes(
     """
     # Every host could draw the picture from the shared file; one is enough.
     view = make_view(make_console()) if any(name.role == "monitor" for name in names) else None
+    colocate = config.replay.colocate
 
-    def stop_requested() -> bool:
+    def end_asked() -> Outcome | None:
+        if not run_dir.is_there():
+            note(f"run directory '{run_dir.root}' is gone: the run cannot be saved, and stops")
+            return Outcome.LOST
         if taken_over():
             note("another host has taken over this part of the run")
-            supervisor.kill()
-            return True
-        return stop.requested or run_dir.stop_file.exists()
+            return Outcome.REPLACED
+        return Outcome.STOPPED if stop.requested or run_dir.stop_file.exists() else None
 
     supervisor = Supervisor(
-        [_node_spec(run_dir, name) for name in names],
-        finishing_role="evaluator" if config.replay.colocate else "learner",
-        stop_steps=_COLOCATED_STOP_STEPS if config.replay.colocate else _STOP_STEPS,
-        finish_steps=_COLOCATED_STOP_STEPS if config.replay.colocate else _FINISH_STEPS,
+        [_node_spec(config, run_dir, name) for name in names],
+        finishing_role="learner",
+        stop_steps=_COLOCATED_STOP_STEPS if colocate else _STOP_STEPS,
+        finish_steps=_COLOCATED_FINISH_STEPS if colocate else _FINISH_STEPS,
         restart_variable=RESTART_VARIABLE,
         status_file=status_file,
-        stop_requested=stop_requested,
+        end_asked=end_asked,
         on_tick=_make_display(config, run_dir, view),
         on_event=note,
     )
@@ -108,7 +115,7 @@ def node_environment(role: str) -> dict[str, str]:
     return {**environment, **one_thread, **cpu_only}
 
 
-def _node_spec(run_dir: RunDir, name: NodeName) -> NodeSpec:
+def _node_spec(config: Config, run_dir: RunDir, name: NodeName) -> NodeSpec:
     return NodeSpec(
         name=name,
         command=[
@@ -121,6 +128,9 @@ def _node_spec(run_dir: RunDir, name: NodeName) -> NodeSpec:
         ],
         environment=node_environment(name.role),
         log_file=run_dir.log_file(name.role, name.index),
+        stuck_seconds=config.stuck_seconds,
+        essential=name.role not in _OBSERVERS,
+        saves=name.role in _SAVERS,
     )
 
 

@@ -25,6 +25,12 @@ class StopSignals:
         """The exit code of a process that these signals stopped."""
         return ExitCode.COME_BACK if self._come_back else ExitCode.INTERRUPTED
 
+    @property
+    def exit_code_unsaved(self) -> ExitCode:
+        """The same, when the last checkpoint could not be written."""
+        # Whoever was to come back still is: from the checkpoint before.
+        return ExitCode.COME_BACK if self._come_back else ExitCode.FAILED
+
     def install(self, kill: Callable[[], None]) -> None:
         """Takes over the signals of this process."""
 

@@ -1,8 +1,9 @@
 """The host supervisor: runs nodes as processes on this host, restarts them, stops them in order.
 
-It knows nothing of what nodes do: a node is a command, an environment and a log file. It must run
-in the main thread of its process, because the kernel ties children to the thread that made them:
-when the supervisor dies, however it dies, the kernel kills them (PR_SET_PDEATHSIG).
+It knows nothing of what nodes do: a node is a command, an environment, a log file and a heartbeat.
+One that ends is started again, and so is one that lives but stands still. It must run in the main
+thread of its process, because the kernel ties children to the thread that made them: when the
+supervisor dies, however it dies, the kernel kills them (PR_SET_PDEATHSIG).
 """
 
 import dataclasses
@@ -11,18 +12,19 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from launch.host_name import this_host
-from launch.supervise.node_process import (
-    SUSPENDED_SECONDS,
-    NodeProcess,
-    NodeSpec,
-    State,
-)
+from launch.supervise.log_file import last_line
+from launch.supervise.node_process import NodeProcess, NodeSpec, State
+from launch.supervise.own_time import OwnTime
 from launch.supervise.status_file import write_host_status
 
 _TICK_SECONDS = 0.2
 _STATUS_SECONDS = 2.0
+UNSAVED_TEXT = (
+    "stopped, but the last checkpoint was not written (is the disk full?); the one before is kept"
+)
 _KILL_SECONDS = 10.0  # for the kernel to reap what got SIGKILL
 
 
@@ -31,7 +33,10 @@ class Outcome(enum.Enum):
 
     FINISHED = "finished"
     STOPPED = "stopped"
+    UNSAVED = "stopped without a last checkpoint"
     FAILED = "failed"
+    LOST = "lost"  # its folder is gone
+    REPLACED = "replaced"  # by another host, which owns the run's files now
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +49,7 @@ class StopStep:
 
 
 class Supervisor:
-    """Runs a set of nodes until those of `finishing_role` are done, or a stop is asked for."""
+    """Runs a set of nodes until those of `finishing_role` are done, or an end is asked for."""
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class Supervisor:
         finish_steps: Sequence[StopStep],
         restart_variable: str,
         status_file: pathlib.Path,
-        stop_requested: Callable[[], bool],
+        end_asked: Callable[[], Outcome | None],
         on_tick: Callable[[], None],
         on_event: Callable[[str], None],
     ):
@@ -64,10 +69,12 @@ class Supervisor:
         self._finishing_role = finishing_role
         self._stop_steps, self._finish_steps = stop_steps, finish_steps
         self._status_file = status_file
-        self._stop_requested = stop_requested
+        self._end_asked = end_asked
         self._on_tick, self._on_event = on_tick, on_event
         self._kill_now = False
+        self._own_time = OwnTime()
         self._run_state = "running"
+        self._restartable: frozenset[str] | None = None  # roles; None: all of them
         self._status_at = 0.0
         self._status_problem: str | None = None
         self._started = time.time()
@@ -81,6 +88,7 @@ class Supervisor:
         try:
             return self._supervise()
         finally:
+            self._restartable = frozenset()
             for node in self._nodes:
                 node.signal(signal.SIGKILL)
             self._kill_now = False
@@ -90,20 +98,27 @@ class Supervisor:
     def _supervise(self) -> Outcome:
         while True:
             self._tick()
-            if self._stop_requested():
-                return self._end(Outcome.STOPPED, self._stop_steps)
+            asked = self._end_asked()
+            if asked is not None:
+                return self._end(asked, self._stop_steps)
             failed = [node for node in self._nodes if node.state is State.FAILED]
             if failed:
                 self._on_event(failed[0].last_words())
                 return self._end(Outcome.FAILED, self._stop_steps)
             finishing = [n for n in self._nodes if n.spec.name.role == self._finishing_role]
-            if finishing and all(node.state is State.DONE for node in finishing):
+            if finishing and all(node.finished for node in finishing):
                 return self._end(Outcome.FINISHED, self._finish_steps)
 
     def _end(self, outcome: Outcome, steps: Sequence[StopStep]) -> Outcome:
         self._run_state = "stopping"
+        if outcome is Outcome.REPLACED:
+            self._run_state, self._kill_now = outcome.value, True
+        # What is to end by itself may need another try.
+        self._restartable = frozenset().union(*(step.roles for step in steps if not step.ask))
         for step in steps:
             self._stop([n for n in self._nodes if n.spec.name.role in step.roles], step)
+        if outcome is Outcome.STOPPED and any(node.unsaved for node in self._nodes):
+            outcome = Outcome.UNSAVED
         self._run_state = outcome.value
         return outcome
 
@@ -122,22 +137,26 @@ class Supervisor:
     def _wait(self, nodes: Sequence[NodeProcess], seconds: float) -> bool:
         """Waits until the nodes have ended; False when time is up or patience is (Ctrl-C)."""
         deadline = time.monotonic() + seconds
-        while any(node.alive for node in nodes):
+        while any(node.is_up or self._comes_back(node) for node in nodes):
             if self._kill_now or time.monotonic() > deadline:
                 return False
             self._tick()
         self._tick()
         return True
 
+    def _may_start(self, node: NodeProcess) -> bool:
+        return self._restartable is None or node.spec.name.role in self._restartable
+
+    def _comes_back(self, node: NodeProcess) -> bool:
+        """Whether it is worth waiting for the next start of a node that has failed."""
+        return node.state is State.WAITING and self._may_start(node) and not node.keeps_failing
+
     def _tick(self) -> None:
-        now = time.monotonic()
+        now = self._own_time()
         for node in self._nodes:
-            if node.suspended_too_long(now):
-                self._on_event(f"{node.label} was suspended for {SUSPENDED_SECONDS:.0f} s: killed")
-                node.signal(signal.SIGKILL)
-            before = node.state, node.restarts
-            node.tick(now, may_start=self._run_state == "running")
-            if (node.state, node.restarts) != before:
+            before = node.state, node.restarts, node.problem
+            node.tick(now, may_start=self._may_start(node))
+            if (node.state, node.restarts, node.problem) != before:
                 self._announce(node)
         self._write_status(force=False)
         self._on_tick()
@@ -145,35 +164,18 @@ class Supervisor:
 
     def _announce(self, node: NodeProcess) -> None:
         self._write_status(force=True)
-        if node.state is State.RUNNING and node.restarts > 0:
-            self._on_event(f"{node.label} restarted ({node.restarts})")
-        elif node.state is State.WAITING:
-            self._on_event(
-                f"{node.label} ended with code {node.exit_code}; see {node.spec.log_file}"
-            )
-        elif node.state is State.STOPPED and (node.exit_code or 0) > 0:
-            self._on_event(
-                f"{node.label} failed while it stopped (code {node.exit_code}); "
-                f"see {node.spec.log_file}"
-            )
+        for event in _events(node):
+            self._on_event(event)
 
     def _write_status(self, *, force: bool) -> None:
         now = time.monotonic()
+        if self._run_state == Outcome.REPLACED.value:
+            return  # the file is the other host's
         if not force and now - self._status_at < _STATUS_SECONDS:
             return
         self._status_at = now
-        nodes = [
-            {
-                "role": node.spec.name.role,
-                "index": node.spec.name.index,
-                "host": this_host(),
-                "pid": node.pid,
-                "state": node.state.value,
-                "restarts": max(node.restarts, 0),
-                "exit_code": node.exit_code,
-            }
-            for node in self._nodes
-        ]
+        own_now = self._own_time()
+        nodes = [_describe(node, own_now) for node in self._nodes]
         try:
             write_host_status(
                 self._status_file, self._run_state, started=self._started, nodes=nodes
@@ -184,3 +186,38 @@ class Supervisor:
             if error.strerror != self._status_problem:
                 self._on_event(f"cannot write {self._status_file}: {error.strerror}")
             self._status_problem = error.strerror
+
+
+def _events(node: NodeProcess) -> list[str]:
+    """What has just happened to a node, in plain words; of one that keeps failing, once."""
+    log = node.spec.log_file
+    if node.keeps_failing and not node.spec.essential:
+        warning = f"warning: {node.last_words()}; the run goes on without it"
+        return [warning] if node.just_gave_up else []
+    if node.state is State.RUNNING and node.problem is not None:
+        return [f"{node.label} {node.problem}: killed; see {log}"]
+    if node.state is State.RUNNING and node.restarts > 0:
+        return [f"{node.label} restarted ({node.restarts})"]
+    if node.state is State.WAITING and node.waited_in_vain:
+        return [f"{node.label} waited in vain for another role: {last_line(log)}"]
+    if node.state is State.WAITING and node.problem is None:
+        return [f"{node.label} ended with code {node.exit_code}; see {log}"]
+    if node.state is State.STOPPED and (node.exit_code or 0) > 0:
+        return [f"{node.label} failed while it stopped (code {node.exit_code}); see {log}"]
+    return []
+
+
+def _describe(node: NodeProcess, now: float) -> dict[str, Any]:
+    """A node, as the status file has it."""
+    progress = node.progress
+    return {
+        "role": node.spec.name.role,
+        "index": node.spec.name.index,
+        "host": this_host(),
+        "pid": node.pid,
+        "state": node.state.value,
+        "restarts": max(node.restarts, 0),
+        "exit_code": node.exit_code,
+        "progress": None if progress is None else str(progress),
+        "progress_age_seconds": None if progress is None else progress.age_seconds(now),
+    }

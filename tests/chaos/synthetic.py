@@ -16,7 +16,8 @@ import reverb
 from actors.n_step import NStepStream, Row
 from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import tables
-from reverb_server.writer import ExperienceWriter, WriteTimeoutError
+from reverb_server.client import OthersAwayError
+from reverb_server.writer import ExperienceWriter
 
 EPISODE_STEPS = 40
 GAMMA = 0.99
@@ -111,7 +112,7 @@ class SyntheticActor:
                 ) as writer:
                     while not self._stop.wait(self._period_seconds):
                         self._play(writer)
-            except (RuntimeError, reverb.ReverbError, WriteTimeoutError):
+            except (RuntimeError, reverb.ReverbError, OthersAwayError):
                 time.sleep(0.5)  # the server is away
 
     def _play(self, writer: ExperienceWriter) -> None:

@@ -35,6 +35,7 @@ def test_batches_come_in_order_and_none_is_lost() -> None:
     with Prefetcher(finite(list(range(100))), depth=3) as prefetcher:
         assert [prefetcher.get(LIMIT) for _ in range(100)] == list(range(100))
         assert prefetcher.get(0.0) is None
+        assert prefetcher.rounds >= 100
 
 
 def test_no_more_is_drawn_than_fits() -> None:

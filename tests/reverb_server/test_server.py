@@ -24,6 +24,7 @@ from tests.reverb_server.episodes import layout_of
 
 Tables = Callable[..., list[reverb.Table]]
 Script = Sequence[Callable[[reverb.Client], None] | None]
+PERIOD_SECONDS = server._ASK_SECONDS
 LIMIT = RateLimit(samples_per_insert=1.0, warmup_steps=2, error_buffer=1e6)
 
 
@@ -49,14 +50,18 @@ def run(
     script: Script,
     *,
     checkpoint_seconds: float = 1e9,
+    report_seconds: float = PERIOD_SECONDS,
+    heard: list[Any] | None = None,
+    rows: list[dict[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Serves while the script lasts, one entry per report period of 10 s; returns the reports."""
+    """Serves while the script lasts, one entry per period; returns the reports."""
     number = portpicker.pick_unused_port()
     entries, now = iter(script), [0.0]
-    rows: list[dict[str, Any]] = []
+    rows = [] if rows is None else rows
+    heard = [] if heard is None else heard
 
     def wait_for_stop(seconds: float) -> bool:
-        assert seconds == 10.0
+        assert seconds == PERIOD_SECONDS
         now[0] += seconds
         entry = next(entries, None)
         if entry is not None:
@@ -68,9 +73,11 @@ def run(
         port=number,
         checkpoint_directory=directory,
         checkpoint_seconds=checkpoint_seconds,
-        report_seconds=10.0,
+        report_seconds=report_seconds,
         report=rows.append,
         wait_for_stop=wait_for_stop,
+        on_answer=heard.append,
+        on_save=lambda: heard.append("saves"),
         clock=lambda: now[0],
     )
     return rows
@@ -124,6 +131,39 @@ def test_each_period_reports_size_and_memory_and_the_last_the_checkpoint(
     assert ["checkpoint_seconds" in row for row in rows] == [False, False, True]
 
 
+def test_a_server_says_that_it_answers_between_rare_reports_and_when_it_will_not(
+    make_tables: Tables, tmp_path: pathlib.Path
+) -> None:
+    heard: list[Any] = []
+    script = [nothing, lambda client: insert(client, 5), nothing, nothing]
+    rows = run(
+        make_tables,
+        tmp_path,
+        script,
+        report_seconds=100 * PERIOD_SECONDS,
+        checkpoint_seconds=3 * PERIOD_SECONDS,
+        heard=heard,
+    )
+    assert heard == [0, 5, 5, "saves", 5]
+    assert len(rows) == 2  # with the checkpoint, and at the end
+
+
+def test_a_server_that_does_not_answer_is_not_said_to(
+    make_tables: Tables, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+
+    def fall_silent(client: reverb.Client) -> None:
+        def no_answer(client: reverb.Client) -> TableCounts:
+            raise RuntimeError("deadline exceeded")
+
+        monkeypatch.setattr(server, "read_counts", no_answer)
+
+    rows = run(make_tables, tmp_path, [nothing, fall_silent, nothing], heard=heard)
+    assert heard == [0]
+    assert ["size" in row for row in rows] == [True, False, False, False]
+
+
 def test_checkpoints_come_periodically_and_only_the_last_stays_on_disk(
     make_tables: Tables, tmp_path: pathlib.Path
 ) -> None:
@@ -133,7 +173,7 @@ def test_checkpoints_come_periodically_and_only_the_last_stays_on_disk(
         left.append(len(os.listdir(tmp_path)))
         insert(client, 3)
 
-    rows = run(make_tables, tmp_path, [insert_and_count] * 7, checkpoint_seconds=20.0)
+    rows = run(make_tables, tmp_path, [insert_and_count] * 7, checkpoint_seconds=2 * PERIOD_SECONDS)
 
     # Every second period, and at the end.
     assert ["checkpoint_bytes" in row for row in rows] == [False, True] * 3 + [False, True]
@@ -180,8 +220,16 @@ def test_a_checkpoint_that_a_full_disk_cuts_short_is_reported_and_the_one_before
         insert(client, 50)
         file_size_limit(room_bytes)
 
-    with caplog.at_level(logging.ERROR):
-        rows = run(make_tables, directory, [fill_disk, nothing], checkpoint_seconds=20.0)
+    rows: list[dict[str, Any]] = []
+    last_words = pytest.raises(OSError, match="no last replay checkpoint was written")
+    with caplog.at_level(logging.ERROR), last_words:
+        run(
+            make_tables,
+            directory,
+            [fill_disk, nothing],
+            checkpoint_seconds=2 * PERIOD_SECONDS,
+            rows=rows,
+        )
     file_size_limit(resource.RLIM_INFINITY)
 
     assert [row.get("checkpoint_failed") for row in rows] == [None, 1, 1]

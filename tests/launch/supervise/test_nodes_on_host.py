@@ -27,9 +27,13 @@ pathlib.Path({str(up)!r}).touch()
 while True: time.sleep(0.05)
 """
     spec = NodeSpec(
-        NodeName("learner", 0), [sys.executable, "-S", "-c", code], dict(os.environ), tmp_path / "x"
+        NodeName("learner", 0),
+        [sys.executable, "-S", "-c", code],
+        dict(os.environ),
+        tmp_path / "x",
+        stuck_seconds=60.0,
     )
-    monkeypatch.setattr(nodes_on_host, "_node_spec", lambda run_dir, name: spec)
+    monkeypatch.setattr(nodes_on_host, "_node_spec", lambda config, run_dir, name: spec)
     outcome = nodes_on_host.supervise_nodes(
         hosts_run.load_config(),
         hosts_run,
@@ -38,7 +42,7 @@ while True: time.sleep(0.05)
         stop=StopSignals(),
         taken_over=up.exists,
     )
-    assert outcome is Outcome.STOPPED
+    assert outcome is Outcome.REPLACED
     assert not asked.exists()
 
 

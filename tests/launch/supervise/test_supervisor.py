@@ -11,6 +11,9 @@ import time
 
 import pytest
 
+from launch import heartbeat
+from launch.errors import ExitCode
+from launch.heartbeat import Beat, Phase
 from launch.layout import NodeName
 from launch.supervise.node_process import NodeSpec
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
@@ -34,6 +37,12 @@ open(READY, 'w').close()
 """
 
 
+def beat(role: str, phase: Phase, number: int = 0) -> str:
+    """A statement that beats for a node of the role."""
+    line = heartbeat.encode(role, Beat(phase, number))
+    return f"import os; os.write(int(os.environ[{heartbeat.VARIABLE!r}]), {line!r})"
+
+
 class Site:
     """A folder with supervised scripts, and what happened to them."""
 
@@ -43,14 +52,15 @@ class Site:
         self.order_file = root / "order"
         self.order_file.touch()
 
-    def spec(self, role: str, code: str, index: int = 0) -> NodeSpec:
-        name = NodeName(role, index)
+    def spec(self, role: str, code: str, **values: object) -> NodeSpec:
+        name = NodeName(role, 0)
         header = f"NAME={str(name)!r}; LOG={str(self.order_file)!r}; READY={self.ready(name)!r}\n"
         return NodeSpec(
             name=name,
             command=[sys.executable, "-S", "-c", header + code],
             environment=dict(os.environ),
             log_file=self.root / f"{name}.log",
+            **{"stuck_seconds": WAIT_SECONDS, **values},
         )
 
     def ready(self, name: NodeName) -> str:
@@ -66,12 +76,12 @@ class Site:
 
         options.setdefault("stop_steps", [StopStep(frozenset({"a", "b", "main"}), 10.0)])
         options.setdefault("finish_steps", options["stop_steps"])
+        options.setdefault("end_asked", lambda: Outcome.STOPPED if stop_when() else None)
         options.setdefault("status_file", self.root / "status.json")
         return Supervisor(
             specs,
             finishing_role="main",
             restart_variable="RESTART",
-            stop_requested=stop_when,
             on_tick=on_tick,
             on_event=self.events.append,
             **options,
@@ -83,7 +93,8 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path, monkeypatch):
+    monkeypatch.setattr("launch.supervise.supervisor._TICK_SECONDS", 0.02)
     return Site(tmp_path)
 
 
@@ -139,7 +150,7 @@ def test_a_node_known_to_end_by_itself_is_waited_for(site):
 
 
 def test_a_node_that_keeps_failing_ends_the_run_with_its_last_words(site, monkeypatch):
-    monkeypatch.setattr("launch.supervise.node_process._MAX_QUICK_FAILURES", 2)
+    monkeypatch.setattr("launch.supervise.node_process._MAX_FAILURES", 2)
     code = "import sys\nprint('no such game')\nsys.exit(3)"
     assert (
         site.supervisor([site.spec("a", code), site.spec("main", FOREVER)]).run() is Outcome.FAILED
@@ -156,6 +167,177 @@ if os.environ['RESTART'] == '0':
 """
     assert site.supervisor([site.spec("main", code)]).run() is Outcome.FINISHED
     assert any("main-0 was suspended" in event for event in site.events)
+
+
+HANGS_ONCE = f"""
+import faulthandler, signal, sys
+faulthandler.register(signal.SIGUSR2)
+{beat("main", Phase.UPDATING, 1234)}
+if os.environ['RESTART'] != '0': sys.exit(0)
+def deadlock():
+    {FOREVER.replace(chr(10), chr(10) + "    ")}
+deadlock()
+"""
+
+
+def test_a_node_that_stands_still_says_where_and_is_killed_and_started_again(site):
+    waiting = f"""
+import time
+while True:
+    {beat("a", Phase.WAITING_FOR_PARAMETERS)}
+    time.sleep(0.01)
+"""
+    specs = [site.spec("main", HANGS_ONCE, stuck_seconds=1.0), site.spec("a", waiting)]
+    assert site.supervisor(specs).run() is Outcome.FINISHED
+    assert site.events == [
+        f"main-0 made no progress for 1 s (last: update 1,234): killed; see {specs[0].log_file}",
+        "main-0 restarted (1)",
+    ]
+    assert "in deadlock" in specs[0].log_file.read_text()
+
+
+def test_a_node_that_stands_still_again_and_again_fails_the_run_and_names_itself(site, monkeypatch):
+    monkeypatch.setattr("launch.supervise.node_process._MAX_FAILURES", 2)
+    specs = [site.spec("a", FOREVER), site.spec("main", FOREVER, stuck_seconds=0.01)]
+    assert site.supervisor(specs).run() is Outcome.FAILED
+    assert any(
+        e.startswith("main-0 failed 2 times in a row: made no progress for 0 s (last: starting)")
+        for e in site.events
+    )
+    assert not any(event.startswith("a-0") for event in site.events)
+
+
+def test_a_node_held_by_a_debugger_is_left_alone(site, monkeypatch):
+    monkeypatch.setattr("launch.supervise.node_process._run_state", lambda pid: "t")
+    freed: list[bool] = []
+
+    def forgiven(self, now: float) -> None:
+        freed.append(True)
+        monkeypatch.setattr("launch.supervise.node_process._run_state", lambda pid: "S")
+
+    monkeypatch.setattr("launch.supervise.progress.Progress.forgive", forgiven)
+    assert (
+        site.supervisor([site.spec("main", HANGS_ONCE, stuck_seconds=0.1)]).run()
+        is Outcome.FINISHED
+    )
+    assert freed == [True]
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """Nodes that fail are given up, or tried again, at once."""
+    monkeypatch.setattr("launch.supervise.node_process._MAX_FAILURES", 2)
+    monkeypatch.setattr("launch.supervise.node_process._MAX_BACKOFF_SECONDS", 0.0)
+
+
+WAITS_FOR_FIVE = """
+import time
+while open(LOG).read().count('x') < 5: time.sleep(0.01)
+"""
+
+
+@pytest.mark.usefixtures("hurried")
+def test_an_observer_may_fail_as_often_as_it_likes(site):
+    fails = "import sys\nopen(LOG, 'a').write('x')\nprint('no ROM')\nsys.exit(1)"
+    specs = [site.spec("a", fails, essential=False), site.spec("main", WAITS_FOR_FIVE)]
+    assert site.supervisor(specs).run() is Outcome.FINISHED
+    warnings = [event for event in site.events if event.startswith("warning")]
+    assert warnings == [
+        f"warning: a-0 failed 2 times in a row: no ROM (see {specs[0].log_file}); "
+        "the run goes on without it"
+    ]
+    assert sum("a-0 ended" in event for event in site.events) == 1
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_node_that_waited_in_vain_for_another_is_not_blamed(site):
+    victim = f"""
+import sys
+open(LOG, 'a').write('x')
+print('no new parameters')
+sys.exit({int(ExitCode.COME_BACK)})
+"""
+    supervisor = site.supervisor([site.spec("a", victim), site.spec("main", WAITS_FOR_FIVE)])
+    assert supervisor.run() is Outcome.FINISHED
+    assert "a-0 waited in vain for another role: no new parameters" in site.events
+
+
+@pytest.mark.usefixtures("hurried")
+def test_what_is_to_end_by_itself_gets_another_try_if_it_fails_at_the_end(site):
+    scores = """
+import os, sys, time
+while not os.path.exists(LOG + '.done'): time.sleep(0.01)
+sys.exit(1 if os.environ['RESTART'] == '0' else 0)
+"""
+    specs = [
+        site.spec("a", scores, essential=False),
+        site.spec("main", "open(LOG + '.done', 'w').close()"),
+    ]
+    supervisor = site.supervisor(
+        specs,
+        stop_steps=[StopStep(frozenset({"a", "main"}), 10.0)],
+        finish_steps=[StopStep(frozenset({"a"}), 30.0, ask=False)],
+    )
+    assert supervisor.run() is Outcome.FINISHED
+    assert site.states() == {"a-0": "done", "main-0": "done"}
+
+
+@pytest.mark.usefixtures("hurried")
+def test_what_always_fails_is_not_waited_for_at_the_end(site):
+    specs = [site.spec("a", "import sys; sys.exit(1)", essential=False), site.spec("main", "pass")]
+    supervisor = site.supervisor(
+        specs,
+        stop_steps=[StopStep(frozenset({"a", "main"}), 10.0)],
+        finish_steps=[StopStep(frozenset({"a"}), 1000.0, ask=False)],
+    )
+    assert supervisor.run() is Outcome.FINISHED
+
+
+def test_a_node_that_has_finished_may_serve_on_until_it_is_told_to_stop(site):
+    code = f"{beat('main', Phase.FINISHED)}\n{POLITE}"
+    supervisor = site.supervisor([site.spec("main", code, stuck_seconds=0.01)])
+    assert supervisor.run() is Outcome.FINISHED
+    assert site.states() == {"main-0": "stopped"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "exit_code", "outcome"),
+    [
+        (Phase.UPDATING, 0, Outcome.STOPPED),
+        (Phase.UPDATING, 1, Outcome.UNSAVED),
+        (Phase.STARTING, 1, Outcome.STOPPED),  # there was nothing to save
+    ],
+)
+def test_a_stop_without_a_last_checkpoint_is_no_orderly_stop(site, phase, exit_code, outcome):
+    leave = POLITE.replace("sys.exit(0)", f"sys.exit({exit_code})")
+    spec = site.spec("main", f"{beat('main', phase)}\n{leave}", saves=True)
+    up = pathlib.Path(site.ready(spec.name))
+    assert site.supervisor([spec], stop_when=up.exists).run() is outcome
+
+
+def test_nodes_of_a_host_that_was_replaced_are_killed_and_its_status_is_the_others(site):
+    spec = site.spec("main", POLITE)
+    up = pathlib.Path(site.ready(spec.name))
+
+    def replaced() -> Outcome | None:
+        if not up.exists():
+            return None
+        (site.root / "status.json").write_text("the other's")
+        return Outcome.REPLACED
+
+    supervisor = site.supervisor([spec], end_asked=replaced)
+    assert supervisor.run() is Outcome.REPLACED
+    assert (site.root / "status.json").read_text() == "the other's"
+    assert site.order_file.read_text() == ""  # it was not asked to leave
+
+
+def test_the_status_tells_how_far_a_node_is_and_for_how_long_it_has_said_nothing(site):
+    spec = site.spec("main", f"{beat('main', Phase.UPDATING, 5000)}\n{POLITE}")
+    up = pathlib.Path(site.ready(spec.name))
+    site.supervisor([spec], stop_when=up.exists).run()
+    [node] = json.loads((site.root / "status.json").read_text())["nodes"]
+    assert node["progress"] == "update 5,000"
+    assert 0.0 <= node["progress_age_seconds"] < WAIT_SECONDS
 
 
 def test_a_node_whose_log_cannot_be_written_runs_without_one(site):

@@ -1,0 +1,85 @@
+"""When the learner's loop counts as alive: updating, waiting in turn, saving."""
+
+import jax.numpy as jnp
+import pytest
+
+from launch.heartbeat import Beat, Phase
+from launch.nodes.learner_heartbeat import LearnerHeartbeat
+from learner.loop import Edges, ReplayCounts
+
+
+class World:
+    """A heartbeat that writes down beats, and edges that do what the test says."""
+
+    def __init__(self):
+        self.beats: list[Beat] = []
+        self.rounds = 0
+        self.counts: ReplayCounts | None = ReplayCounts(inserts=1, samples=1)
+        self.heard = LearnerHeartbeat(
+            self, updates=100, updates_per_call=4, source_rounds=lambda: self.rounds
+        )
+        self.edges = self.heard.of_edges(
+            Edges(
+                next_batch=lambda timeout_seconds: None,
+                read_counts=lambda: self.counts,
+                publish=lambda state, progress: None,
+                report=lambda row: None,
+                save=lambda state, steps: self.beats.append("file") or 7,
+                update_priorities=None,
+                should_stop=lambda: False,
+            )
+        )
+
+    def beat(self, phase: Phase, number: int = 0) -> None:
+        self.beats.append(Beat(phase, number))
+
+    def wait(self) -> list[Beat]:
+        """One round of a loop without data; what it said."""
+        self.beats.clear()
+        self.edges.next_batch(0.0)  # a look before the wait says nothing
+        assert self.beats == []
+        self.edges.next_batch(1.0)
+        self.edges.read_counts()
+        return list(self.beats)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_the_first_update_compiles_and_all_are_counted(world):
+    result = jnp.zeros(3)
+    update = world.heard.of_update(lambda state, transition, weights: (state, result))
+    assert update("state", None, None) == ("state", result)
+    update("state", None, None)
+    assert world.beats == [
+        Beat(Phase.COMPILING),
+        Beat(Phase.UPDATING, 104),
+        Beat(Phase.UPDATING, 108),
+    ]
+
+
+def test_a_checkpoint_is_announced_before_it_is_written(world):
+    assert world.edges.save(None, None) == 7
+    assert world.beats == [Beat(Phase.SAVING), "file", Beat(Phase.UPDATING, 100)]
+
+
+def test_waiting_for_data_counts_while_its_source_comes_round(world):
+    for world.rounds in range(3):
+        assert world.wait() == [Beat(Phase.WAITING_FOR_DATA)]
+
+
+def test_a_source_that_hangs_although_replay_answers_is_not_covered_up(world):
+    assert world.wait() == [Beat(Phase.WAITING_FOR_DATA)]
+    assert world.wait() == [] and world.wait() == []
+
+
+def test_while_replay_is_away_waiting_counts_and_then_the_source_gets_its_time(world):
+    world.counts = None
+    world.wait()
+    assert world.wait() == [Beat(Phase.WAITING_FOR_REPLAY)] == world.wait()
+    world.counts = ReplayCounts(inserts=1, samples=1)
+    world.wait()
+    assert world.wait() == [Beat(Phase.WAITING_FOR_DATA)]
+    assert world.wait() == []
