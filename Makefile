@@ -26,7 +26,8 @@ INSTALL_LOCKED := $(INSTALL) --require-hashes --no-deps --only-binary=:all: --no
 
 # The other of the two, for the tests that depend on it.
 OTHER := $(firstword $(filter-out $(VERSION),$(SUPPORTED)))
-OTHER_TESTS := tests/reverb_server tests/launch/test_program.py tests/launch/test_old_run_directories.py
+OTHER_TESTS := tests/reverb_server tests/launch/test_program.py tests/launch/test_old_run_directories.py \
+	tests/launch/test_courier_stand_in.py tests/launch/commands/doctor tests/test_packaging.py
 
 # The mathematics alone, on a current Python and JAX: no TensorFlow, no Reverb, no Launchpad, and no
 # install either, because pytest finds the packages in the folder.
