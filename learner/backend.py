@@ -52,6 +52,6 @@ def _cpu() -> Backend:
 
 
 def _fused_step(options: OptimizerOptions) -> Step:
-    from learner.cpu.optimizer import fused_step  # loads Numba: 50 MB
+    from learner.cpu.optimizer import FUSED, fused_step  # loads Numba: 50 MB
 
-    return fused_step(options)
+    return fused_step(options) if options.name in FUSED else _plain_step(options)

@@ -1,9 +1,9 @@
-"""Loops compiled by Numba as operations of jitted functions, on CPU.
+"""Loops compiled by Numba as custom calls of jitted functions, on CPU.
 
-XLA calls an operation of somebody else's with one argument, the address of a frame that names the
-buffers. Its layout is XLA's C interface for foreign functions (`xla/ffi/api/c_api.h` in JAX's
-headers, version 0.1): structs of 64-bit words, read here by their numbers. A handler must also
-answer one question, asked when it is registered: which version it was written for.
+XLA calls a handler with one argument, the address of a call frame that names the buffers. Its
+layout is that of XLA's foreign function interface (`xla/ffi/api/c_api.h` in JAX's headers, version
+0.1): structs of 64-bit words, read here by their index. A handler must also answer one question,
+asked when it is registered: which version of the interface it was written for.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-HANDLER = types.intp(types.intp)  # the frame's address -> the address of an error, or 0
+HANDLER = types.intp(types.intp)  # the call frame's address -> the address of an error, or 0
 
-# Words of a frame: its extension, then the addresses of operands and results.
+# Words of a call frame: its extension, then the addresses of operands and results.
 _EXTENSION, _OPERANDS, _RESULTS, _FRAME_WORDS = 1, 9, 14, 15
 # Words of an extension; one of this type asks for the version.
 _TYPE, _METADATA, _EXTENSION_WORDS = 1, 3, 4
@@ -29,7 +29,7 @@ _DATA, _RANK, _SHAPE, _BUFFER_WORDS = 3, 4, 5, 6
 
 
 def register(name: str, handler: Callable[[int], int]) -> None:
-    """Compiles a handler and makes it known to XLA under a name, for `jax.ffi.ffi_call`."""
+    """Compiles a handler and registers it as a target of `jax.ffi.ffi_call`."""
     # What the handler calls is compiled with the same options.
     compiled = numba.cfunc(
         HANDLER,
@@ -81,7 +81,7 @@ def result(frame: int, number: int) -> np.ndarray:
 
 @numba.njit
 def asks_for_version(frame: int) -> bool:
-    """Whether this call is the question; if so it has been answered."""
+    """Whether the call asks for the version; if so, answers it."""
     address = _words(frame, _FRAME_WORDS)[_EXTENSION]
     if address == 0:
         return False

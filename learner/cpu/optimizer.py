@@ -1,10 +1,10 @@
 """A step of RMSProp or Adam in one pass over memory, on CPU.
 
-XLA's CPU backend makes a loop of its own for each of the three results (parameters and two moments)
-and, since they take the place of what they are made from, loops without vectors: it cannot see that
-the two are the same memory, element by element, and not shifted against each other. Here one
-compiled loop reads a gradient once and does it all, in place. The state is Optax's own, and a test
-holds the steps equal.
+XLA's CPU backend makes a loop for each of the three results (parameters and two moments) and does
+not vectorize them: each result takes the place of an operand, and it cannot see that the two are
+the same memory, element by element, and not shifted against each other. Here one compiled loop
+reads a gradient once and does it all, in place. The state is Optax's own, and a test holds the
+steps equal.
 """
 
 import functools
@@ -81,10 +81,11 @@ def fused_step(options: OptimizerOptions) -> Step:
 def _sweep_all(
     sweep: Callable[..., _Swept], leaves: list[_Leaf], constants: jax.Array
 ) -> list[_Swept]:
-    """Large leaves after the last convolution, whose gradient comes early.
+    """Sweeps small leaves at once, and large ones after the last convolution's.
 
-    A sweep keeps one thread to itself, and XLA starts what is ready first. A large one should
-    meet the other convolutions' gradients, of which the other threads can take a part each.
+    A sweep keeps one thread to itself, and XLA starts what is ready first. The last convolution's
+    gradient comes early; a large sweep that waits for it runs beside the other convolutions'
+    gradients, which the other threads can share.
     """
     swept = {i: sweep(leaf, constants) for i, leaf in enumerate(leaves) if not leaf.is_large}
     kernels = [swept[i].squares for i in swept if leaves[i].params.ndim == _KERNEL_RANK]
@@ -198,3 +199,4 @@ def _adam_handler(frame: int) -> int:
 _HANDLERS: Mapping[str, Callable[[int], int]] = MappingProxyType(
     {"rmsprop": _rmsprop_handler, "adam": _adam_handler}
 )
+FUSED = frozenset(_HANDLERS)  # optimizers that have a fused step

@@ -101,7 +101,7 @@ def test_the_greedy_action_of_the_advantage_head_is_that_of_q(name: str) -> None
         assert int(policy.argmax()) == int(ALGORITHMS[name].q_values(heads).argmax())
 
 
-def test_centred_advantages_have_zero_mean_under_mu() -> None:
+def test_centered_advantages_have_zero_mean_under_mu() -> None:
     heads = random_heads(np.random.default_rng(3))
     mu = numpy_heads(heads)[2]
     np.testing.assert_allclose(mu @ np.asarray(centered_q(heads)), heads.value, atol=1e-6)
@@ -167,8 +167,8 @@ def test_behavior_dueling_with_uniform_mu_is_dueling() -> None:
     assert value == expected_value
     jax.tree.map(np.testing.assert_array_equal, gradient, expected_gradient)
     # With a mean written out, too.
-    centred = online.value + online.advantage - online.advantage.mean()
-    np.testing.assert_allclose(ALGORITHMS["dueling"].q_values(online), centred, atol=1e-6)
+    centered = online.value + online.advantage - online.advantage.mean()
+    np.testing.assert_allclose(ALGORITHMS["dueling"].q_values(online), centered, atol=1e-6)
 
 
 def expected_gradient(name: str, online: Heads, backups: np.ndarray) -> Heads:

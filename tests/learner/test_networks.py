@@ -1,5 +1,6 @@
 """The networks: their parts, what acting needs of them, and where gradients stop."""
 
+import dataclasses
 import functools
 
 import jax
@@ -8,8 +9,17 @@ import numpy as np
 import pytest
 
 from learner.acting import acting_params
+from learner.backend import backend_for
 from learner.losses import ALGORITHMS
-from learner.networks import NETWORKS, Network, make_network
+from learner.networks import (
+    NETWORKS,
+    PLAIN_LAYERS,
+    Architecture,
+    Layers,
+    Network,
+    make_network,
+    scaled_pixels,
+)
 
 NUM_ACTIONS = 5
 NAMES = sorted(ALGORITHMS)
@@ -61,7 +71,7 @@ def test_a_network_has_just_the_heads_its_algorithm_needs(name: str, stacks: jax
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_acting_needs_neither_value_nor_behaviour(name: str, stacks: jax.Array) -> None:
+def test_acting_needs_neither_value_nor_behavior(name: str, stacks: jax.Array) -> None:
     params = params_of(name)
     subset = acting_params(params)
     assert modules(subset) == {"torso", "advantage"}
@@ -94,7 +104,7 @@ def test_a_normalized_network_takes_an_empty_screen() -> None:
     assert all(np.isfinite(head).all() for head in heads)
 
 
-def test_the_likelihood_of_the_behaviour_reaches_the_behavior_head_alone(
+def test_the_likelihood_of_the_behavior_reaches_the_behavior_head_alone(
     stacks: jax.Array,
 ) -> None:
     network, params = network_of("va"), params_of("va")
@@ -137,6 +147,72 @@ def test_pixels_are_scaled_to_the_unit_interval() -> None:
 def test_stacks_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(AssertionError):
         network_of("q").advantage(params_of("q"), jnp.zeros(shape, jnp.uint8))
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_parameters_keep_the_names_and_shapes_that_checkpoints_hold(normalize: bool) -> None:
+    found = {
+        f"{module}/{name}": leaf.shape
+        for module, leaves in params_of("va", normalize).items()
+        for name, leaf in leaves.items()
+    }
+    expected = {
+        "torso/conv_0/w": (8, 8, 4, 4),
+        "torso/conv_0/b": (4,),
+        "torso/conv_1/w": (4, 4, 4, 8),
+        "torso/conv_1/b": (8,),
+    }
+    for head, outputs in (("advantage", NUM_ACTIONS), ("value", 1), ("behaviour", NUM_ACTIONS)):
+        expected |= {
+            f"{head}/hidden/w": (128, 16),
+            f"{head}/hidden/b": (16,),
+            f"{head}/out/w": (16, outputs),
+            f"{head}/out/b": (outputs,),
+        }
+        if normalize:
+            expected |= {f"{head}/norm/scale": (16,), f"{head}/norm/offset": (16,)}
+    assert found == expected
+
+
+def test_the_residual_torso_has_the_size_of_the_original() -> None:
+    """Espeholt et al. (2018): fifteen convolutions of 3 x 3, and 32 maps of 11 x 11 at the end."""
+    network = make_network(NETWORKS["impala"], 4, value_head=False, behavior_head=False)
+    shapes = jax.eval_shape(network.init, jax.random.PRNGKey(0))
+    torso = {name: leaves for name, leaves in shapes.items() if name.startswith("torso/")}
+    assert len(torso) == 15
+    assert sum(leaf.size for leaf in jax.tree.leaves(torso)) == 97_744
+    assert shapes["advantage/hidden"]["w"].shape == (11 * 11 * 32, 256)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pooled(Architecture):
+    """A torso with the smallest kernels there are, as a user might write it."""
+
+    hidden: int = 8
+
+    def torso(self, pixels: jax.Array, layers: Layers) -> jax.Array:
+        return layers.Conv2D(2, 3, 2, name="conv")(pixels).mean(axis=(1, 2))
+
+
+def test_kernels_and_strides_may_be_any_on_every_backend(stacks: jax.Array) -> None:
+    found = []
+    for layers in (PLAIN_LAYERS, backend_for("cpu").layers):
+        network = make_network(
+            Pooled(), NUM_ACTIONS, value_head=True, behavior_head=True, layers=layers
+        )
+        found.append(network.apply(network.init(jax.random.PRNGKey(0)), stacks))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), *found)
+    assert np.ptp(found[0].advantage) > 0
+
+
+def test_stacks_are_standardized_by_every_fourth_pixel_of_each_axis() -> None:
+    stack = np.random.default_rng(0).integers(0, 256, (2, 4, 84, 84), np.uint8)
+    pixels = np.moveaxis(stack / 255.0, 1, -1)
+    sample = pixels[:, ::4, ::4].reshape(2, -1)
+    mean, variance = sample.mean(axis=1), sample.var(axis=1)
+    expected = (pixels.T - mean).T / np.sqrt(variance + 1e-4)[:, None, None, None]
+    found = scaled_pixels(jnp.asarray(stack), normalize=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_nature_network_has_the_size_of_the_original() -> None:

@@ -20,7 +20,7 @@ def apply_in_turn(optimizer: optax.GradientTransformation, gradients: np.ndarray
     return np.asarray(params)
 
 
-def test_rmsprop_is_centred_and_keeps_epsilon_inside_the_root() -> None:
+def test_rmsprop_is_centered_and_keeps_epsilon_inside_the_root() -> None:
     gradients = np.random.default_rng(0).normal(scale=0.01, size=(20, 3)).astype(np.float32)
     mean, mean_square, params = np.zeros(3), np.zeros(3), np.zeros(3)
     for g in gradients.astype(np.float64):

@@ -34,11 +34,11 @@ Tables = dict[str, Any]
 
 def make_table() -> Network:
     def init(key: jax.Array) -> Tables:
-        value, advantage, behaviour = jax.random.split(key, 3)
+        value, advantage, behavior = jax.random.split(key, 3)
         return {
             "value": jax.random.normal(value, (NUM_STATES,)),
             "advantage": jax.random.normal(advantage, (NUM_STATES, NUM_ACTIONS)),
-            "behaviour": jax.random.normal(behaviour, (NUM_STATES, NUM_ACTIONS)),
+            "behaviour": jax.random.normal(behavior, (NUM_STATES, NUM_ACTIONS)),
         }
 
     def apply(params: Any, states: jax.Array) -> Heads:
@@ -100,7 +100,7 @@ class Reference:
         self.params = {k: np.array(v, np.float64) for k, v in state.params.items()}
         self.target = {k: np.array(v, np.float64) for k, v in state.target_params.items()}
         self.gradient = {k: np.zeros_like(v) for k, v in self.params.items()}
-        self.loss = self.loss_behaviour = 0.0
+        self.loss = self.loss_behavior = 0.0
         self.errors: list[float] = []
         self.td: list[float] = []
         self.disagreements = 0
@@ -149,7 +149,7 @@ class Reference:
             self.gradient["advantage"][x] += slopes[0] * (taken - self._nu(self.params, x))
         if self.name in ("va", "behavior_dueling"):
             mu = self._nu(self.params, x)
-            self.loss_behaviour -= np.log(mu[a]) / BATCH
+            self.loss_behavior -= np.log(mu[a]) / BATCH
             self.gradient["behaviour"][x] += (mu - taken) / BATCH
         self.errors += errors
         self.td.append(td)
@@ -178,7 +178,7 @@ def test_an_update_is_that_of_the_slow_reference(name: str) -> None:
         scalars = result.scalars
         np.testing.assert_allclose(scalars["loss"], expected.loss, rtol=1e-5)
         np.testing.assert_allclose(
-            scalars["loss_behaviour"], expected.loss_behaviour, rtol=1e-5, atol=1e-7
+            scalars["loss_behaviour"], expected.loss_behavior, rtol=1e-5, atol=1e-7
         )
         np.testing.assert_allclose(scalars["td_abs"], np.abs(expected.td).mean(), rtol=1e-5)
         norm = np.sqrt(sum((g**2).sum() for g in expected.gradient.values()))
@@ -223,7 +223,7 @@ def test_the_target_is_copied_in_every_third_update_and_in_no_other() -> None:
             assert np.any(np.asarray(state.target_params["value"] != state.params["value"]))
 
 
-def test_weights_scale_the_value_loss_and_leave_the_behaviour_alone() -> None:
+def test_weights_scale_the_value_loss_and_leave_the_behavior_alone() -> None:
     state, batch = fresh_state(), random_batch()
     full, _ = update_of("va")(state, batch, jnp.ones(BATCH))
     half, _ = update_of("va")(state, batch, jnp.full(BATCH, 0.5))
@@ -238,7 +238,7 @@ def test_weights_of_another_length_are_refused() -> None:
         update_of("q")(fresh_state(), random_batch(), jnp.ones(1))
 
 
-def test_the_behaviour_learned_from_samples_is_that_learned_from_distributions() -> None:
+def test_the_behavior_learned_from_samples_is_that_learned_from_distributions() -> None:
     """The mean step over every action the actor might have taken, weighted by its chance."""
     state, batch = fresh_state(), random_batch()
     greedy = jax.nn.one_hot(batch.greedy_tm1, NUM_ACTIONS)
@@ -306,7 +306,7 @@ def test_learning_finds_the_optimal_values_of_a_small_game(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def changed_modules() -> Callable[[float, float], set[str]]:
-    """Tells which modules one update changes, by the weights of the value and behaviour losses."""
+    """Tells which modules one update changes, by the weights of the value and behavior losses."""
     network = make_network(NETWORKS["tiny"], NUM_ACTIONS, value_head=True, behavior_head=True)
     update = jax.jit(
         make_update(
@@ -325,8 +325,8 @@ def changed_modules() -> Callable[[float, float], set[str]]:
     stacks = jnp.asarray(rng.integers(0, 256, (2, BATCH, 4, 84, 84), np.uint8))
     batch = random_batch()._replace(o_tm1=stacks[0], o_t=stacks[1])
 
-    def changed(value_weight: float, behaviour_weight: float) -> set[str]:
-        epsilon = jnp.full(BATCH, behaviour_weight)
+    def changed(value_weight: float, behavior_weight: float) -> set[str]:
+        epsilon = jnp.full(BATCH, behavior_weight)
         new, _ = update(state, batch._replace(epsilon=epsilon), jnp.full(BATCH, value_weight))
         assert_same(new.target_params, params)
         return {
