@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from report import figures, page, summary, tables
 from report.aggregates import Aggregates, aggregate
+from report.atomic_file import make_folder, write_atomically
 from report.final_scores import table_of
+from report.json_file import read_json
 from report.methods import Methods, games_of, methods_of, runs_by_game
+from report.plain_text import plain
 from report.runs import References, Run, Warn, find_runs
 from report.wording import notes_on
 
@@ -30,15 +33,16 @@ def build_report(
     problems: list[str] = []
 
     def note(problem: str) -> None:
-        problems.append(problem)
+        problems.append(plain(problem))
         warn(problem)
 
     runs = _read(folder, references, note)
     methods = methods_of(runs, note)
     aggregates = aggregate(methods, resamples=resamples)
     cells = table_of(methods)
-    notes = [*notes_on(methods, aggregates), *_not_started(folder, runs), *problems]
-    out.mkdir(parents=True, exist_ok=True)
+    not_started = _not_started(folder, runs, note)
+    notes = [*notes_on(methods, aggregates), *not_started, *problems]
+    make_folder(out)
     inline: dict[str, str] = {}
     captions: dict[str, str] = {}
     for drawn in _draw(methods, aggregates, references):
@@ -53,9 +57,9 @@ def build_report(
         captions=captions,
     )
     _write_tables(contents, out)
-    (out / SUMMARY).write_text(summary.render(methods, cells, aggregates, notes))
-    (out / "configs.json").write_text(_configs(runs))
-    (out / PAGE).write_text(page.render(contents))
+    write_atomically(out / SUMMARY, summary.render(methods, cells, aggregates, notes))
+    write_atomically(out / "configs.json", _configs(runs))
+    write_atomically(out / PAGE, page.render(contents))
     return out / PAGE
 
 
@@ -75,13 +79,17 @@ def _read(folder: pathlib.Path, references: References, note: Warn) -> list[Run]
     return runs
 
 
-def _not_started(folder: pathlib.Path, runs: Sequence[Run]) -> list[str]:
+def _not_started(folder: pathlib.Path, runs: Sequence[Run], note: Warn) -> list[str]:
     """suite.json lists the runs that a suite is going to have."""
+    path = folder / "suite.json"
     try:
-        planned = json.loads((folder / "suite.json").read_text())["runs"]
-    except (OSError, ValueError, KeyError, TypeError):
+        planned = {str(name) for name in read_json(path)["runs"]}
+    except FileNotFoundError:
         return []
-    missing = len(set(planned) - {run.name for run in runs})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        note(f"{path} cannot be read: {error}; what has not started is not known")
+        return []
+    missing = len(planned - {run.name for run in runs})
     return [f"{missing} of {len(planned)} planned runs have not started."] if missing else []
 
 

@@ -3,6 +3,7 @@
 Runs of one game are compared by raw return, runs of different games by human-normalized score.
 """
 
+import io
 import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,6 +15,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import plotext
 
+from report.atomic_file import write_atomically
+from report.drawn_names import NAMES_ARE_TEXT, label
+from report.plain_text import plain
 from report.runs import References, Run, Warn, read_run
 
 _MAX_COLUMNS, _ROWS = 100, 22
@@ -77,21 +81,24 @@ def _curves(runs: Sequence[Run]) -> _Curves:
 
 def _names(runs: Sequence[Run]) -> list[str]:
     """Folder names, or whole paths where those are the same."""
-    short = [run.path.resolve().name for run in runs]
-    return short if len(set(short)) == len(short) else [str(run.path) for run in runs]
+    short = [run.name for run in runs]
+    return short if len(set(short)) == len(short) else [plain(str(run.path)) for run in runs]
 
 
+@matplotlib.rc_context(dict(NAMES_ARE_TEXT))
 def _draw(curves: _Curves, out: pathlib.Path) -> None:
+    picture = io.BytesIO()
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for name, frames, scores in curves.lines:
-        axes.plot(frames, scores, marker="o", markersize=3, label=name)
+        axes.plot(frames, scores, marker="o", markersize=3, label=label(name))
     axes.set(xlabel="frames", ylabel=curves.label)
     axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
     axes.grid(alpha=0.3)
     axes.legend(loc="best", frameon=False)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=150, format="png")
+    figure.savefig(picture, dpi=150, format="png")
     plt.close(figure)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, picture.getvalue())
 
 
 def _in_terminal(curves: _Curves, columns: int, *, color: bool) -> str:
@@ -119,7 +126,7 @@ def _in_terminal(curves: _Curves, columns: int, *, color: bool) -> str:
 def _line(run: Run) -> str:
     best = run.evaluations.returns.max()
     return (
-        f"{run.path}: {run.algorithm} on {run.game}, seed {run.seed}, "
+        f"{plain(str(run.path))}: {run.algorithm} on {run.game}, seed {run.seed}, "
         f"{run.frames:,} of {run.total_frames:,} frames, "
         f"last evaluation {run.evaluations.returns[-1]:,.1f}, best {best:,.1f}"
     )

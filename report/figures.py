@@ -19,7 +19,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from report.aggregates import AGGREGATES, Aggregates, Estimate
+from report.atomic_file import make_folder, write_atomically
+from report.drawn_names import NAMES_ARE_TEXT, label
 from report.methods import Methods
+from report.plain_text import file_name
 from report.runs import Run
 
 _Arguments = ParamSpec("_Arguments")
@@ -43,6 +46,7 @@ _STYLE = {
     "axes.titleweight": "bold",
     "font.size": 10,
     "legend.frameon": False,
+    **NAMES_ARE_TEXT,
     # As text: smaller, searchable, and in the page's own font.
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -147,9 +151,9 @@ def draw_game(
     for name, runs in by_method.items():
         for index, run in enumerate(runs):
             points = run.evaluations
-            label = name if index == 0 else None
+            named = label(name) if index == 0 else None
             axes.plot(
-                points.frames, points.returns, color=colors[name], label=label, alpha=0.85,
+                points.frames, points.returns, color=colors[name], label=named, alpha=0.85,
                 linewidth=1.4, marker="o", markersize=2.5,
             )  # fmt: skip
     if reference is not None:
@@ -166,24 +170,26 @@ def draw_game(
         right.spines["right"].set_color(_INK)
     _count_frames(axes)
     axes.legend(loc="best", fontsize=8)
-    return Drawn(f"games/{game}", f"Evaluations of every run of {game}", figure)
+    return Drawn(f"games/{file_name(game)}", f"Evaluations of every run of {game}", figure)
 
 
 def write_files(drawn: Drawn, folder: pathlib.Path) -> str:
     """Writes NAME.svg and NAME.png on white; returns the figure for the page."""
     path = folder / drawn.name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    picture = io.BytesIO()
     # The salt keeps names inside the drawing apart from those of other figures on the page, and
     # the same from one report to the next.
     with plt.rc_context({**_STYLE, "svg.hashsalt": drawn.name}):
-        drawn.figure.savefig(path.with_suffix(".png"), dpi=150)
+        drawn.figure.savefig(picture, format="png", dpi=150)
         # Laid out already; doing it again for the other format is most of the time.
         drawn.figure.set_layout_engine("none")
         text = io.StringIO()
         drawn.figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     plt.close(drawn.figure)
     svg = text.getvalue()
-    path.with_suffix(".svg").write_text(_on_white(svg))
+    write_atomically(path.with_suffix(".png"), picture.getvalue())
+    write_atomically(path.with_suffix(".svg"), _on_white(svg))
     return _for_page(svg, drawn)
 
 
@@ -208,11 +214,11 @@ def _axes(
 
 
 def _line_with_band(
-    axes: Any, x: np.ndarray, estimate: Estimate, color: str, label: str, marker: str = "o"
+    axes: Any, x: np.ndarray, estimate: Estimate, color: str, name: str, marker: str = "o"
 ) -> None:
     # A single point is seen only with a marker.
     shown = marker if len(x) < 60 else ""
-    axes.plot(x, estimate.value, color=color, label=label, marker=shown, markersize=2.5)
+    axes.plot(x, estimate.value, color=color, label=label(name), marker=shown, markersize=2.5)
     axes.fill_between(x, estimate.low, estimate.high, color=color, alpha=0.2, linewidth=0)
 
 

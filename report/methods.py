@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from report.config_fields import OPERATIONAL_FIELDS
 from report.paper_table import paper_algorithms
+from report.plain_text import file_name
 from report.runs import Run, Warn
 
 # What may differ between runs of one method; the name of the method says the algorithm.
 _NOT_A_SETTING = OPERATIONAL_FIELDS | {"game", "seed", "algorithm"}
 Methods = Mapping[str, Sequence[Run]]
+_MAX_SETTINGS = 200
 
 
 def methods_of(runs: Sequence[Run], warn: Warn) -> Methods:
@@ -56,9 +58,11 @@ def _settings_that_differ(runs: Sequence[Run]) -> list[str]:
 def _name(run: Run, different: Sequence[str]) -> str:
     if not different:
         return run.algorithm
-    return (
-        f"{run.algorithm} ({', '.join(f'{name}={run.settings.get(name)}' for name in different)})"
-    )
+    settings = ", ".join(f"{name}={run.settings.get(name)}" for name in different)
+    if len(settings) > _MAX_SETTINGS:
+        # Too long for a legend; what follows is the same for the same settings and for no other.
+        settings = f"{settings[:_MAX_SETTINGS]}... {file_name(settings)[-8:]}"
+    return f"{run.algorithm} ({settings})"
 
 
 def _warn_of_twins(name: str, runs: Sequence[Run], warn: Warn) -> None:

@@ -4,6 +4,8 @@ A terminal obeys control characters, and other characters that cannot be seen tu
 tear it in two. None of them has a place in a name.
 """
 
+import hashlib
+import re
 from typing import Any
 
 _UNPRINTABLE = "?"
@@ -15,6 +17,14 @@ def plain(text: str, *, limit: int | None = None) -> str:
     if not text.isprintable():
         text = "".join(c if c.isprintable() else _UNPRINTABLE for c in text)
     return text if limit is None or len(text) <= limit else text[:limit] + _CUT
+
+
+def file_name(text: str) -> str:
+    """A name for a file, the same for the same text and for no other; most names are their own."""
+    if re.fullmatch(r"[a-z0-9_]{1,64}", text):
+        return text
+    readable = re.sub(r"[^A-Za-z0-9_]+", "-", text)[:40]
+    return f"{readable}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}"
 
 
 def plain_value(value: Any) -> Any:

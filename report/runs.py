@@ -4,23 +4,25 @@ Reading never stops at a damaged file. What cannot be used is left out and said 
 names the file; the rest stays.
 """
 
-import json
 import math
-import numbers
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from report.config_fields import RENAMED_FIELDS
 from report.metrics_file import Row, read_rows
+from report.plain_text import plain
+from report.run_config import DamagedConfigError, read_run_config
 
 Warn = Callable[[str], None]
 References = Mapping[str, tuple[float, float]]  # game -> scores of a random player and of a human
 
 # A longer silence of the learner is a run that was stopped and resumed: no wall clock of training.
 _STOPPED_SECONDS = 600.0
+_MALFORMED_SHOWN = 3
+_MAX_FRAMES = 2.0**62
+_MAX_RETURN = 1e12  # no game gives so much
 
 
 class Evaluations(NamedTuple):
@@ -67,10 +69,6 @@ class Run(NamedTuple):
         return bool(scored >= self.total_frames // repeat * repeat)
 
 
-class _DamagedConfigError(ValueError):
-    """A config.json that does not say what was run."""
-
-
 def find_runs(folder: pathlib.Path, references: References, warn: Warn) -> list[Run]:
     """All runs at or below a folder, by path; a run without evaluations is one too."""
     configs = [folder / "config.json", *sorted(folder.glob("*/**/config.json"))]
@@ -81,21 +79,20 @@ def find_runs(folder: pathlib.Path, references: References, warn: Warn) -> list[
         try:
             run = read_run(config.parent, references, warn)
             inside = config.parent != folder
-            runs.append(run._replace(name=str(run.path.relative_to(folder))) if inside else run)
-        except _DamagedConfigError as error:
+            name = plain(str(run.path.relative_to(folder))) if inside else run.name
+            runs.append(run._replace(name=name))
+        except DamagedConfigError as error:
             warn(f"{config}: {error}; this run is left out")
     return runs
 
 
 def read_run(path: pathlib.Path, references: References, warn: Warn) -> Run:
     """One run; raises ValueError where its config.json does not say what was run."""
-    stored = _read_config(path / "config.json")
-    config = stored["config"]
-    game, total_frames = config["environment"]["game"], int(config["frames"])
-    reference = references.get(game)
+    config = read_run_config(path / "config.json")
+    reference = references.get(config.game)
     if reference is None:
         warn(
-            f"{path / 'config.json'}: game '{game}' has no random and human scores; "
+            f"{path / 'config.json'}: game '{config.game}' has no random and human scores; "
             "its raw scores are shown, and it counts in no aggregate"
         )
     log = _Log(path / "metrics.jsonl", warn)
@@ -104,33 +101,17 @@ def read_run(path: pathlib.Path, references: References, warn: Warn) -> Run:
     log.say_what_was_left_out()
     return Run(
         path=path,
-        name=path.resolve().name,
-        game=game,
-        algorithm=config["learner"]["algorithm"],
-        seed=int(config["seed"]),
-        total_frames=total_frames,
+        name=plain(path.resolve().name),
+        game=config.game,
+        algorithm=config.algorithm,
+        seed=config.seed,
+        total_frames=config.total_frames,
         frames=log.frames,
-        settings=_leaves(config),
-        facts={name: value for name, value in stored.items() if name != "config"},
-        evaluations=_evaluations(log.scores, total_frames, reference),
+        settings=config.settings,
+        facts=config.facts,
+        evaluations=_evaluations(log.scores, config.total_frames, reference),
         pace=Pace(log.seconds, log.frames_gained),
     )
-
-
-def _read_config(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        stored = json.loads(path.read_text())
-        config = stored["config"]
-        # Whatever else is missing can be done without.
-        int(config["frames"]), int(config["seed"])
-        str(config["environment"]["game"]), str(config["learner"]["algorithm"])
-    except OSError as error:
-        raise _DamagedConfigError(f"cannot be read: {error.strerror}") from None
-    except KeyError as error:
-        raise _DamagedConfigError(f"has no {error}") from None
-    except (ValueError, TypeError) as error:
-        raise _DamagedConfigError(f"is not a run's config: {error}") from None
-    return stored
 
 
 class _Log:
@@ -142,22 +123,29 @@ class _Log:
         self.frames = 0
         self.seconds, self.frames_gained = 0.0, 0.0
         self._last: tuple[float, float] | None = None  # (time, frames) of the learner
-        self._unusable = 0
+        self._unusable, self._malformed = 0, 0
 
     def rows(self) -> Iterator[Row]:
         if not self._path.exists():
             self._warn(f"{self._path}: not there; the run has no evaluations")
             return
-        yield from read_rows(
-            self._path, on_malformed=lambda error: self._warn(f"{error}; the line is left out")
-        )
+        try:
+            yield from read_rows(self._path, on_malformed=self._leave_out)
+        except OSError as error:
+            self._warn(f"{self._path} cannot be read: {error.strerror}; the rest is left out")
+
+    def _leave_out(self, error: ValueError) -> None:
+        self._malformed += 1
+        if self._malformed <= _MALFORMED_SHOWN:
+            self._warn(f"{error}; the line is left out")
 
     def add(self, row: Row) -> None:
-        frames, time = _number(row.get("frames")), _number(row.get("time"))
-        if frames is None:
+        frames = _number(row.get("frames"), bound=_MAX_FRAMES)
+        time = _number(row.get("time"), bound=_MAX_FRAMES)
+        if frames is None or frames < 0:
             return
         if row.get("role") == "evaluator" and "eval_return" in row:
-            self._add_evaluation(frames, _number(row["eval_return"]))
+            self._add_evaluation(frames, _number(row["eval_return"], bound=_MAX_RETURN))
         elif row.get("role") == "learner" and time is not None:
             self._add_progress(time, frames)
         # A learner that went back to its checkpoint has lost the frames after it.
@@ -182,6 +170,9 @@ class _Log:
         self._last = (time, frames)
 
     def say_what_was_left_out(self) -> None:
+        if self._malformed > _MALFORMED_SHOWN:
+            more = self._malformed - _MALFORMED_SHOWN
+            self._warn(f"{self._path}: {more} more lines like these are left out")
         if self._unusable:
             self._warn(
                 f"{self._path}: {self._unusable} evaluations whose return is not a number "
@@ -202,14 +193,8 @@ def _evaluations(
     )
 
 
-def _leaves(config: Mapping[str, Any]) -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
-    for name, value in config.items():
-        own = {RENAMED_FIELDS.get(name, name): value}
-        leaves |= _leaves(value) if isinstance(value, dict) else own
-    return leaves
-
-
-def _number(value: Any) -> float | None:
-    """None for what is no finite number."""
-    return float(value) if isinstance(value, numbers.Real) and math.isfinite(value) else None
+def _number(value: Any, *, bound: float) -> float | None:
+    """None for what is no number, or so far out that nothing can be drawn or computed with it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if abs(value) <= bound else None

@@ -1,5 +1,6 @@
 """The report in Markdown: the aggregates and the per-game table, for an issue or a commit."""
 
+import re
 from collections.abc import Sequence
 
 from report.aggregates import AGGREGATES, Aggregates
@@ -12,9 +13,9 @@ def render(
     methods: Methods, cells: Sequence[Cell], aggregates: Aggregates | None, notes: Sequence[str]
 ) -> str:
     """The summary as text."""
-    parts = [f"# {title_of(methods)}", facts_text(methods)]
+    parts = [f"# {_as_text(title_of(methods))}", facts_text(methods)]
     if notes:
-        parts.append("\n".join(f"- {note}" for note in notes))
+        parts.append("\n".join(f"- {_as_text(note)}" for note in notes))
     if aggregates is not None:
         parts += [
             "## All games together",
@@ -36,7 +37,7 @@ def render(
 
 def _aggregates(aggregates: Aggregates) -> str:
     rows = [
-        [name, *(estimate_text(estimate, index) for index in range(len(AGGREGATES)))]
+        [_as_text(name), *(estimate_text(estimate, index) for index in range(len(AGGREGATES)))]
         for name, estimate in aggregates.final.items()
     ]
     return _table(["method", *(kind.replace("_", " ") for kind in AGGREGATES)], rows)
@@ -44,7 +45,7 @@ def _aggregates(aggregates: Aggregates) -> str:
 
 def _improvement(aggregates: Aggregates) -> str:
     rows = [
-        [f"{x} > {y}", estimate_text(probability, 0)]
+        [_as_text(f"{x} > {y}"), estimate_text(probability, 0)]
         for (x, y), probability in aggregates.improvement.items()
     ]
     return _table(["improvement", "probability"], rows)
@@ -53,8 +54,8 @@ def _improvement(aggregates: Aggregates) -> str:
 def _scores(cells: Sequence[Cell]) -> str:
     rows = [
         [
-            cell.game,
-            cell.method,
+            _as_text(cell.game),
+            _as_text(cell.method),
             str(cell.num_runs),
             score_text(cell.raw, star=cell.short_run),
             score_text(cell.normalized, star=cell.short_run),
@@ -64,6 +65,11 @@ def _scores(cells: Sequence[Cell]) -> str:
         for cell in cells
     ]
     return _table(["game", "method", "runs", "return", "normalized", "paper", "difference"], rows)
+
+
+def _as_text(names: str) -> str:
+    """Names as Markdown shows them: no tag, link or code, and no end of a cell."""
+    return re.sub(r"[|<\[`\\]", r"\\\g<0>", names)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,11 +1,13 @@
 """The numbers behind the page as plain tables, written as CSV."""
 
 import csv
+import io
 import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from report.aggregates import AGGREGATES, Aggregates
+from report.atomic_file import write_atomically
 from report.final_scores import Cell
 from report.methods import Methods
 
@@ -20,10 +22,16 @@ class Table(NamedTuple):
 
 def write_csv(table: Table, folder: pathlib.Path) -> None:
     """Writes NAME.csv."""
-    with (folder / f"{table.name}.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(table.columns)
-        writer.writerows(table.rows)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table.columns)
+    writer.writerows([map(_cell, row) for row in table.rows])
+    write_atomically(folder / f"{table.name}.csv", text.getvalue())
+
+
+def _cell(value: Any) -> Any:
+    """A name that a spreadsheet would take for a formula gets a mark before it."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in set("=+-@") else value
 
 
 def score_table(cells: Iterable[Cell]) -> Table:
