@@ -2,7 +2,6 @@
 
 `AtariBatch` steps E games at once: every field of its time steps has a leading axis of length E,
 and a game that ended is restarted by the next step (its FIRST step; that action is ignored).
-`AtariEnvironment` is one game behind the ordinary `dm_env.Environment` interface.
 
 Conventions:
 - `reward` is clipped to [-1, 1]; the true score of the step is `observation.score`.
@@ -19,10 +18,9 @@ from typing import Any
 import dm_env
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv
-from dm_env import specs
 
 from actors.games import check_game
-from actors.observation import OBSERVATION_SHAPE, Observation
+from actors.observation import FRAME_SHAPE, STACK_SIZE, Observation
 
 # As plain integers: comparing arrays with enum members is slow, and this is every step.
 FIRST, MID, LAST = (
@@ -43,7 +41,7 @@ def make_emulators(
     max_noops: int,
     **options: Any,
 ) -> AtariVectorEnv:
-    """Emulators with our rules of play; `options` say how they run and what their screens are."""
+    """Emulators with our rules of play, on one thread; `options` say what their screens are."""
     check_game(game)
     return AtariVectorEnv(
         game,
@@ -52,6 +50,7 @@ def make_emulators(
         full_action_space=full_action_set,
         max_num_frames_per_episode=max_episode_frames,
         noop_max=max_noops + 1,  # theirs is exclusive
+        num_threads=1,
         repeat_action_probability=0.0,
         reward_clipping=False,
         # Pressing FIRE is the agent's own job, as in the paper's agents.
@@ -74,9 +73,9 @@ class AtariBatch:
         action_repeat: int = 4,
         max_episode_frames: int = 108_000,
         max_noops: int = 30,
-        num_threads: int = 1,
     ):
         _check_options(num_envs, seed, action_repeat, max_episode_frames, max_noops)
+        height, width = FRAME_SHAPE
         self._envs = make_emulators(
             game,
             num_envs,
@@ -84,7 +83,9 @@ class AtariBatch:
             action_repeat=action_repeat,
             max_episode_frames=max_episode_frames,
             max_noops=max_noops,
-            num_threads=num_threads,
+            img_height=height,
+            img_width=width,
+            stack_num=STACK_SIZE,
         )
         self.num_envs = num_envs
         self.num_actions = len(self._envs.ale.get_action_set())
@@ -97,7 +98,7 @@ class AtariBatch:
     def reset(self) -> dm_env.TimeStep:
         """Starts all games anew. The first call seeds them; later ones continue the sequence."""
         stack, info = self._envs.reset(seed=self._seed)
-        self._seed = None  # seeding again would load the game anew, which takes long
+        self._seed = None  # seeding again would load the game from its file, which is slow
         self._ended = np.zeros(self.num_envs, bool)
         self._lives = info["lives"]
         return dm_env.TimeStep(
@@ -120,7 +121,7 @@ class AtariBatch:
         self._envs.send(actions.astype(np.int32))
 
     def recv(self) -> dm_env.TimeStep:
-        """The second half: waits for the emulators, and says what came of it."""
+        """The second half: waits for the emulators; returns the time step they arrive at."""
         stack, score, terminated, truncated, info = self._envs.recv()
         first, last, lives = self._ended, terminated | truncated, info["lives"]
         step_type = np.full(self.num_envs, MID, np.int8)
@@ -141,57 +142,6 @@ class AtariBatch:
     def close(self) -> None:
         """Ends the emulator threads."""
         self._envs.close()
-
-
-class AtariEnvironment(dm_env.Environment):
-    """One game, with the standard dm_env interface."""
-
-    def __init__(self, game: str, *, seed: int, full_action_set: bool = False, **options: Any):
-        self._batch = AtariBatch(
-            game, num_envs=1, seed=seed, full_action_set=full_action_set, **options
-        )
-        self._needs_reset = True
-
-    def reset(self) -> dm_env.TimeStep:
-        """Starts an episode; the seed's sequence of starts goes on."""
-        self._needs_reset = False
-        stack = self._batch.reset().observation.stack[0]
-        return dm_env.restart(Observation(stack, np.zeros((), np.float32)))
-
-    def step(self, action: int) -> dm_env.TimeStep:
-        """Takes one action; starts an episode if none is running."""
-        if self._needs_reset:
-            return self.reset()
-        batch = self._batch.step(np.asarray([action]))
-        step_type = dm_env.StepType(batch.step_type[0])
-        self._needs_reset = step_type == dm_env.StepType.LAST
-        return dm_env.TimeStep(
-            step_type=step_type,
-            reward=batch.reward[0],
-            discount=batch.discount[0],
-            observation=Observation(batch.observation.stack[0], batch.observation.score[0]),
-        )
-
-    def observation_spec(self) -> Observation:
-        """The stack and the score of the step."""
-        stack = specs.BoundedArray(OBSERVATION_SHAPE, np.uint8, 0, 255, name="stack")
-        return Observation(stack, specs.Array((), np.float32, name="score"))
-
-    def action_spec(self) -> specs.DiscreteArray:
-        """The restricted or the full action set."""
-        return specs.DiscreteArray(self._batch.num_actions, dtype=np.int32, name="action")
-
-    def reward_spec(self) -> specs.BoundedArray:
-        """The clipped reward."""
-        return specs.BoundedArray((), np.float32, -1.0, 1.0, name="reward")
-
-    def discount_spec(self) -> specs.BoundedArray:
-        """0 at a terminal step or lost life, else 1."""
-        return specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount")
-
-    def close(self) -> None:
-        """Ends the emulator thread."""
-        self._batch.close()
 
 
 def _check_options(

@@ -9,27 +9,27 @@ import numpy as np
 
 Epsilon = float | np.ndarray  # one for all games of an actor, or one per game [E]
 EpsilonFn = Callable[[int], Epsilon]  # of the global frame count
+_LADDER_BASE, _LADDER_POWER = 0.4, 7.0
 
 
 @dataclasses.dataclass(frozen=True)
 class LinearEpsilon:
-    """Falls from `initial` to `final` over the first `decay_frames` frames, then stays."""
+    """Falls from 1 to `final` over the first `decay_frames` frames, then stays."""
 
     final: float
     decay_frames: int
-    initial: float = 1.0
 
     def __call__(self, frames: int) -> float:
         """Epsilon at a global frame count."""
         done = min(frames / self.decay_frames, 1.0) if self.decay_frames > 0 else 1.0
-        return self.initial + (self.final - self.initial) * done
+        return 1.0 + (self.final - 1.0) * done
 
 
-def ladder_epsilon(rung: int, num_rungs: int, *, base: float = 0.4, power: float = 7.0) -> float:
-    """Ape-X: a fixed epsilon per rung i of N, base ** (1 + power i / (N - 1))."""
+def ladder_epsilon(rung: int, num_rungs: int) -> float:
+    """Ape-X: a fixed epsilon per rung i of N, 0.4 ** (1 + 7 i / (N - 1))."""
     if num_rungs == 1:
-        return base
-    return float(base ** (1.0 + power * rung / (num_rungs - 1)))
+        return _LADDER_BASE
+    return float(_LADDER_BASE ** (1.0 + _LADDER_POWER * rung / (num_rungs - 1)))
 
 
 @dataclasses.dataclass(frozen=True)

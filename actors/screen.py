@@ -1,8 +1,7 @@
-"""The game in color, for people: a twin of the game that an agent plays.
+"""The game in color, at full size: a twin of the game that an agent plays.
 
-The agent's environment gives gray 84x84 frames only. A second emulator with the same seed and the
-same actions is in the same state, since nothing is random after the no-ops at the start; its
-screens are those of the agent's steps, at full size.
+The agent's environment gives small gray frames only. A second emulator with the same seed and the
+same actions is in the same state, since nothing is random after the no-ops at the start.
 """
 
 from typing import NamedTuple
@@ -42,7 +41,6 @@ class ColorTwin:
             action_repeat=action_repeat,
             max_episode_frames=max_episode_frames,
             max_noops=max_noops,
-            num_threads=1,
             grayscale=False,
             img_height=height,
             img_width=width,

@@ -6,7 +6,6 @@ bare `AtariVectorEnv`.
 
 import copy
 import hashlib
-import unittest
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -15,9 +14,8 @@ import numpy as np
 import pytest
 from ale_py import ALEInterface, roms
 from ale_py.vector_env import AtariVectorEnv
-from dm_env import test_utils
 
-from actors.environment import FIRST, LAST, MID, AtariBatch, AtariEnvironment
+from actors.environment import FIRST, LAST, MID, AtariBatch
 from actors.games import UnknownGameError, reference_scores
 
 
@@ -43,36 +41,6 @@ def stacks(timesteps: Iterable[dm_env.TimeStep]) -> np.ndarray:
 
 def scores(timesteps: Iterable[dm_env.TimeStep]) -> np.ndarray:
     return np.array([timestep.observation.score for timestep in timesteps])
-
-
-class TestDmEnvInterface(test_utils.EnvironmentTestMixin, unittest.TestCase):
-    """dm_env's own checks, over the ends of several episodes."""
-
-    def make_object_under_test(self) -> AtariEnvironment:
-        return AtariEnvironment("pong", seed=1, max_episode_frames=40)
-
-    def make_action_sequence(self) -> Iterable[int]:
-        return [step % 6 for step in range(25)]
-
-
-class TestSingleEnvironment:
-    def test_it_shows_what_a_batch_of_one_shows(self) -> None:
-        actions = random_actions(40, 1, 6)
-        expected = play(actions, "pong", seed=3, max_episode_frames=80)
-        environment = AtariEnvironment("pong", seed=3, max_episode_frames=80)
-        shown = [environment.reset(), *(environment.step(int(action)) for action in actions[:, 0])]
-        environment.close()
-        np.testing.assert_array_equal(stacks(shown), stacks(expected)[:, 0])
-        assert [t.step_type for t in shown] == column(expected, "step_type")[:, 0].tolist()
-
-    def test_its_stacks_and_scores_have_the_types_of_the_spec(self) -> None:
-        environment = AtariEnvironment("pong", seed=1, full_action_set=True)
-        assert environment.action_spec().num_values == 18
-        observation = environment.reset().observation
-        spec: Any = environment.observation_spec()
-        spec.stack.validate(observation.stack)
-        spec.score.validate(observation.score)
-        environment.close()
 
 
 class Breakout(NamedTuple):

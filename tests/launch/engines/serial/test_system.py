@@ -1,6 +1,7 @@
 """Serial runs: every algorithm trains, and a seed decides everything."""
 
 import dataclasses
+import functools
 
 import hypothesis
 import hypothesis.strategies as st
@@ -8,11 +9,29 @@ import jax
 import numpy as np
 import pytest
 
+from launch import build
 from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
+from learner import acting
 from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once():
+    """Systems of one config share their compiled functions, which have no state of their own."""
+    make_learner, updates = build.make_learner, {}
+
+    def share_update(config):
+        state, update = make_learner(config)
+        return state, updates.setdefault(config, update)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "make_learner", share_update)
+        patch.setattr(build, "network_of", functools.cache(build.network_of))
+        patch.setattr(acting, "make_greedy", functools.cache(acting.make_greedy))
+        yield
 
 
 def train(config, folder):
