@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import platform
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import IO, Any, TypeVar
 
 import psutil
 
-from launch import config_json
+from launch import config_json, trust
 from launch.config import Config
 from launch.errors import InputError
 from launch.versions import installed_versions, stack_difference
@@ -22,6 +21,11 @@ from report.atomic_file import write_atomically
 from report.json_file import read_json
 
 _Read = TypeVar("_Read")
+_FOLDERS = ("checkpoints", "replay", "logs", "address", "hosts", "slurm")
+_FILES = (
+    *("config.json", "metrics.jsonl", "status.json", "engine.json", "lock", "stop"),
+    "address/replay",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,30 +142,12 @@ class RunDir:
 
     def check_trusted(self) -> None:
         """Refuses a folder that someone else could have put something into."""
-        try:
-            found = self.root.stat()
-        except FileNotFoundError:
-            return  # whoever reads from it says what is missing
-        if found.st_uid != os.geteuid():
-            raise InputError(
-                f"run directory '{self.root}' belongs to user {found.st_uid}, not to you "
-                f"(user {os.geteuid()}); a run is continued by its owner only"
-            )
-        if found.st_mode & 0o022:
-            raise InputError(
-                f"run directory '{self.root}' can be written by others (mode "
-                f"{stat.S_IMODE(found.st_mode):o}); make sure of what is in it, then chmod 700"
-            )
+        trust.check_folder(self.root)
 
-    def check_layout(self) -> None:
-        """Refuses a folder where something else lies under the name of a part of a run."""
-        folders = (self.checkpoints, self.replay, self.root / "logs", self.address_file.parent)
-        for path in folders:
-            if path.exists() and not path.is_dir():
-                raise InputError(f"'{path}' is not a folder; this is no run of this version")
-        for path in (self.metrics_file, self.status_file, self.address_file):
-            if path.exists() and not path.is_file():
-                raise InputError(f"'{path}' is not a file; this is no run of this version")
+    def check_own(self) -> None:
+        """As `check_trusted`, and refuses a folder with something else in it than its own run."""
+        trust.check_folder(self.root)
+        trust.check_contents(self.root, folders=_FOLDERS, files=_FILES)
 
     def lock(self) -> IO[bytes]:
         """Makes this process the only one that runs the run, for as long as the file is open."""

@@ -101,7 +101,7 @@ class CheckpointFolder:
         for entry in self._directory.iterdir():
             if entry == but:
                 continue
-            if entry.is_dir():
+            if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
             else:
                 entry.unlink()

@@ -10,7 +10,7 @@ from scipy import stats
 
 from actors import games
 from actors.evaluate import EpisodeScores, play_episodes
-from launch import build
+from launch import build, config_checks
 from launch.bounds import COUNT
 from launch.commands.newest_params import NewestParams, load_newest, playing_epsilon
 from launch.config import Config
@@ -37,7 +37,9 @@ def evaluate(
 ) -> ExitCode:
     """Plays whole episodes and prints their scores."""
     run_dir = RunDir(run)
+    run_dir.check_own()
     config = run_dir.load_config()
+    config_checks.check_config(config)
     COUNT.check(episodes=episodes)
     epsilon = playing_epsilon(config, epsilon, seed=seed)
     newest = load_newest(run_dir, config)

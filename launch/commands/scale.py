@@ -21,6 +21,7 @@ def scale(run: pathlib.Path, actor_hosts: int) -> ExitCode:
     """Gives the run this many actor hosts, and replaces those that failed."""
     # Relative paths mean nothing on another host.
     run_dir = RunDir(run.absolute())
+    run_dir.check_own()
     config, record = run_dir.load_config(), load_engine(run_dir)
     if record is None or record.engine != "slurm":
         raise InputError(f"'{run_dir.root}' is not a Slurm run; only those can be scaled")

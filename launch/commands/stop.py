@@ -27,6 +27,7 @@ class _Watched(NamedTuple):
 def stop(run: pathlib.Path, timeout_seconds: float) -> ExitCode:
     """Asks the run to drain, checkpoint and stop; returns when it has."""
     run_dir = RunDir(run)
+    run_dir.check_own()
     run_dir.load_config()
     record = load_engine(run_dir)
     on_slurm = record is not None and record.engine == "slurm"

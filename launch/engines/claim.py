@@ -22,8 +22,7 @@ def config_to_resume(run_dir: pathlib.Path | None) -> Config:
     if run_dir is None:
         raise InputError("--resume needs --run-dir: which run is to be continued?")
     run = RunDir(run_dir)
-    run.check_trusted()
-    run.check_layout()
+    run.check_own()
     return run.load_config()
 
 

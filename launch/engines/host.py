@@ -52,7 +52,7 @@ def _open(request: HostRequest) -> tuple[RunDir, EngineRecord, Config]:
     if request.index < 0:
         raise InputError(f"index={request.index} must not be negative")
     run_dir = RunDir(request.run_dir)
-    run_dir.check_trusted()
+    run_dir.check_own()
     try:
         config = run_dir.load_config()
     except InputError as error:

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from actors.environment import LAST, AtariBatch
 from actors.exploration import epsilon_greedy
 from actors.screen import ColorTwin, Screen
-from launch import build
+from launch import build, config_checks
 from launch.bounds import POSITIVE
 from launch.commands.newest_params import load_newest, playing_epsilon
 from launch.commands.watch.overlay import Overlay, Thought, enlarge
@@ -44,7 +44,9 @@ def watch(
 ) -> ExitCode:
     """Shows one episode, or its first `max_seconds`."""
     run_dir = RunDir(run)
+    run_dir.check_own()
     config = run_dir.load_config()
+    config_checks.check_config(config)
     epsilon = playing_epsilon(config, epsilon, seed=seed)
     POSITIVE.check(max_seconds=max_seconds)
     fps = _EMULATOR_FPS / config.environment.action_repeat
