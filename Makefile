@@ -22,7 +22,7 @@ SITE := $(VENV)/lib/python$(VERSION)/site-packages
 INSTALL := $(VENV)/bin/python -m pip install --disable-pip-version-check --quiet
 # The lock is whole, so pip has nothing to resolve; rliable has no wheel, and is built by our setuptools.
 INSTALL_LOCKED := $(INSTALL) --require-hashes --no-deps --only-binary=:all: --no-binary=rliable \
-	--no-build-isolation
+	--no-build-isolation --use-pep517
 
 # The other of the two, for the tests that depend on it.
 OTHER := $(firstword $(filter-out $(VERSION),$(SUPPORTED)))

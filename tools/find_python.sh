@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
 # find_python.sh [--version] VERSION...: prints the first Python of these versions ("3.11 3.10") that
 # works here, or its version. That is one that runs (a pyenv shim can be in PATH and still fail) and can
-# make environments. Where PYTHON is set, only that one is tried. Without any, one line says so.
+# make environments. Where PYTHON is set, only that one is tried; "python3.10" means any of that version.
+# Without any, one line says so.
 set -euo pipefail
 
 show=path
 if [ "$1" = --version ]; then
     show=version
     shift
+fi
+
+name=${PYTHON:-}
+if [[ $name == python3.* && " $* " == *" ${name#python} "* ]]; then
+    set -- "${name#python}"
+    PYTHON=
 fi
 
 works() {
