@@ -2,7 +2,8 @@
 
 import json
 import pathlib
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -15,18 +16,36 @@ from launch.monitor.follow import recent_rows
 from launch.monitor.plain_view import format_line
 from launch.monitor.snapshot import RunState, Snapshot
 from launch.run_dir import RunDir
-from launch.supervise.status_file import HostStatus, read_actor_hosts, read_status
+from launch.supervise.status_file import HostStatus, read_hosts
 from launch.terminal import make_console, say, warn
+from report.duration import duration_text
+
+
+class _Seen(NamedTuple):
+    """A run as it is seen from here."""
+
+    run: pathlib.Path
+    state: str
+    silent_seconds: float | None  # since its supervisor last wrote, of a run that is not alive
+    hosts: Sequence[HostStatus]
+    jobs: Sequence[Job] | None  # None where there is no queue
+    snapshot: Snapshot
 
 
 def status(run: pathlib.Path, as_json: bool) -> ExitCode:
     """Prints the state of a run and of each of its nodes."""
+    seen = _look_at(run)
+    if as_json:
+        print(json.dumps(_as_json(seen)))
+    else:
+        _print(seen)
+    return ExitCode.DONE
+
+
+def _look_at(run: pathlib.Path) -> _Seen:
     run_dir = RunDir(run)
-    config = run_dir.load_config()
-    current, record = read_status(run_dir), load_engine(run_dir)
-    hosts = [] if current is None else [current]
-    hosts += [] if record is None else read_actor_hosts(run_dir, record.hosts.actor_hosts)
-    jobs = _read_jobs(record)
+    config, record = run_dir.load_config(), load_engine(run_dir)
+    learner, actors = read_hosts(run_dir, 0 if record is None else record.hosts.actor_hosts)
     state = RunState(
         total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
     )
@@ -35,11 +54,18 @@ def status(run: pathlib.Path, as_json: bool) -> ExitCode:
     except ValueError as error:
         raise InputError(str(error)) from None
     snapshot = state.snapshot()
-    if as_json:
-        print(json.dumps(_as_json(run, hosts, jobs, snapshot)))
+    if learner is None or not learner.alive:
+        snapshot = snapshot.without_rates()
     else:
-        _print(run, hosts, jobs, snapshot)
-    return ExitCode.DONE
+        snapshot = snapshot.as_of(learner.updated, config.report_seconds)
+    return _Seen(
+        run=run,
+        state="not started" if learner is None else learner.state,
+        silent_seconds=None if learner is None else learner.silent_seconds,
+        hosts=[*([] if learner is None else [learner]), *actors],
+        jobs=_read_jobs(record),
+        snapshot=snapshot,
+    )
 
 
 def _read_jobs(record: EngineRecord | None) -> list[Job] | None:
@@ -54,18 +80,21 @@ def _read_jobs(record: EngineRecord | None) -> list[Job] | None:
         return None
 
 
-def _as_json(
-    run: pathlib.Path, hosts: list[HostStatus], jobs: list[Job] | None, snapshot: Snapshot
-) -> dict[str, Any]:
-    evaluation = snapshot.evaluation
+def _as_json(seen: _Seen) -> dict[str, Any]:
+    snapshot, evaluation = seen.snapshot, seen.snapshot.evaluation
     return {
-        "run": str(run),
-        "state": _state(hosts),
-        "jobs": None if jobs is None else [job._asdict() for job in jobs],
+        "run": str(seen.run),
+        "state": seen.state,
+        "silent_seconds": seen.silent_seconds,
+        "jobs": None if seen.jobs is None else [job._asdict() for job in seen.jobs],
         "hosts": [
-            {"host": host.host, "state": host.state, "problem": host.problem} for host in hosts
+            {"host": host.host, "state": host.state, "problem": host.problem} for host in seen.hosts
         ],
-        "nodes": [node for host in hosts for node in host.nodes],
+        "nodes": [
+            {**node, "progress_age_seconds": _progress_age(host, node)}
+            for host in seen.hosts
+            for node in host.nodes
+        ],
         "frames": snapshot.frames,
         "total_frames": snapshot.total_frames,
         "frames_per_second": snapshot.frames_per_second,
@@ -76,32 +105,51 @@ def _as_json(
     }
 
 
-def _print(
-    run: pathlib.Path, hosts: list[HostStatus], jobs: list[Job] | None, snapshot: Snapshot
-) -> None:
+def _print(seen: _Seen) -> None:
     console = make_console()
-    say(f"{run}: {_state(hosts)}")
-    if jobs is not None:
-        _print_jobs(console, jobs)
-    for host in hosts:
+    silent = seen.silent_seconds
+    heard = "" if silent is None else f", last heard of {duration_text(silent)} ago"
+    say(f"{seen.run}: {seen.state}{heard}")
+    if seen.jobs is not None:
+        _print_jobs(console, seen.jobs)
+    for host in seen.hosts:
         if host.problem is not None:
             say(f"host {host.host} {host.state}: {host.problem}")
-    if any(host.nodes for host in hosts):
-        table = Table("role", "index", "host", "pid", "state", "restarts", box=None)
-        for host in hosts:
-            for node in host.nodes:
-                # Of a host that fell silent nobody knows what its nodes do.
-                state = node["state"] if host.state != "dead" else "lost"
-                cells = (*(node[key] for key in ("role", "index", "host", "pid")), state)
-                shown = ("-" if cell is None else str(cell) for cell in (*cells, node["restarts"]))
-                table.add_row(*shown)
-        console.print(table)
-    age = _params_age(snapshot)
+    if any(host.nodes for host in seen.hosts):
+        console.print(_node_table(seen))
+    age = _params_age(seen.snapshot)
     parameters = "" if age is None else f" | parameters {age:.1f} s old"
-    say(f"{format_line(snapshot)}{parameters}")
+    say(f"{format_line(seen.snapshot)}{parameters}")
 
 
-def _print_jobs(console: Console, jobs: list[Job]) -> None:
+def _node_table(seen: _Seen) -> Table:
+    columns = ("role", "index", "host", "pid", "state", "restarts", "progress", "ago")
+    table = Table(*columns, box=None)
+    for host in seen.hosts:
+        for node in host.nodes:
+            # Of a host that fell silent nobody knows what its nodes do.
+            state = node["state"] if host.state != "dead" else "lost"
+            age = _progress_age(host, node)
+            cells = (
+                *(node[key] for key in ("role", "index", "host", "pid")),
+                state,
+                node["restarts"],
+                node.get("progress"),
+                None if age is None else duration_text(age),
+            )
+            table.add_row(*("-" if cell is None else str(cell) for cell in cells))
+    return table
+
+
+def _progress_age(host: HostStatus, node: dict[str, Any]) -> float | None:
+    """Seconds since a node last made progress; None where nobody can tell."""
+    age = node.get("progress_age_seconds")
+    if age is None or host.alive:
+        return age
+    return None if host.silent_seconds is None else age + host.silent_seconds
+
+
+def _print_jobs(console: Console, jobs: Sequence[Job]) -> None:
     if not jobs:
         say("no jobs in the queue")
         return
@@ -110,11 +158,6 @@ def _print_jobs(console: Console, jobs: list[Job]) -> None:
         reason = "-" if job.reason == "None" else job.reason
         table.add_row(job.job_id, job.name, job.state.lower(), job.host or "-", reason)
     console.print(table)
-
-
-def _state(hosts: list[HostStatus]) -> str:
-    """That of the learner's host, which is first, or the only one."""
-    return hosts[0].state if hosts else "not started"
 
 
 def _params_age(snapshot: Snapshot) -> float | None:

@@ -6,7 +6,6 @@ join, or with 1; its last line then says why.
 """
 
 import importlib
-import json
 import pathlib
 import sys
 import time
@@ -86,7 +85,7 @@ class _LearnerHost:
         self._changed_at = time.monotonic()
 
     def seconds_up(self) -> float:
-        # By changes of its stamp, not by its value: clocks of hosts differ.
+        # By its changes, not by the time in it: clocks of hosts differ.
         now, written = time.monotonic(), self._read()
         if written != self._written:
             self._written, self._changed_at = written, now
@@ -95,9 +94,9 @@ class _LearnerHost:
             self._up_since = None
         return 0.0 if self._up_since is None else now - self._up_since
 
-    def _read(self) -> float | None:
+    def _read(self) -> bytes | None:
         try:
-            return json.loads(self._file.read_text())["updated"]
+            return self._file.read_bytes()
         except FileNotFoundError:
             return None
 

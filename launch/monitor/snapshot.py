@@ -17,6 +17,9 @@ _RATE_WINDOW_SECONDS = 60.0
 # A jump this long between two rows is a run that was stopped and resumed (or a clock that was set).
 _RESUMED_AFTER_SECONDS = 600.0
 NUM_RETURNS = 20
+# A learner that reports is never silent for longer than this.
+_MISSED_REPORTS = 3
+_OLD_SECONDS = 30.0
 
 
 class Actor(NamedTuple):
@@ -68,6 +71,30 @@ class Snapshot(NamedTuple):
     actors: tuple[Actor, ...]
     evaluation: Evaluation | None
     replay: Replay | None
+    learner_time: float | None  # Of the learner's newest row, by the clock of its host.
+
+    def as_of(self, now: float, report_seconds: float) -> "Snapshot":
+        """The same at a later moment, by the clock of the learner's host.
+
+        A rate that the learner has not repeated for a while is the past's, and left out.
+        """
+        if self.learner_time is None:
+            return self
+        is_old = abs(now - self.learner_time) > max(_MISSED_REPORTS * report_seconds, _OLD_SECONDS)
+        return self.without_rates() if is_old else self
+
+    def without_rates(self) -> "Snapshot":
+        """What was found so far, of a run that does not train at present."""
+        return self._replace(
+            frames_per_second=None,
+            eta_seconds=_eta_seconds(self.frames, self.total_frames, rate=None),
+            updates_per_second=None,
+            data_wait_fraction=None,
+            actors=tuple(
+                actor._replace(frames_per_second=None, params_age_seconds=None)
+                for actor in self.actors
+            ),
+        )
 
 
 class RunState:
@@ -146,6 +173,7 @@ class RunState:
             actors=self._actors(),
             evaluation=self._evaluation,
             replay=_replay(replay) if replay else None,
+            learner_time=learner.get("time"),
         )
 
     def _actors(self) -> tuple[Actor, ...]:

@@ -14,6 +14,7 @@ from launch import heartbeat
 from launch.errors import ExitCode
 from launch.layout import NodeName
 from launch.supervise.log_file import last_line, open_log
+from launch.supervise.proc_stat import state_of
 from launch.supervise.progress import Progress
 
 _MAX_FAILURES = 5
@@ -179,7 +180,7 @@ class NodeProcess:
         standstill = progress.standstill(now)
         if standstill is None:
             return
-        if self.pid is not None and _run_state(self.pid) == "t":
+        if self.pid is not None and state_of(self.pid) == "t":
             progress.forgive(now)  # a debugger holds it
             return
         self.problem = str(standstill)
@@ -191,7 +192,7 @@ class NodeProcess:
 
         A debugger's stop is another state, and left alone.
         """
-        if self.pid is None or _run_state(self.pid) != "T":
+        if self.pid is None or state_of(self.pid) != "T":
             self._suspended_since = None
         elif self._suspended_since is None:
             self._suspended_since = now
@@ -219,15 +220,6 @@ class NodeProcess:
             self._failures = 1 if worked else self._failures + 1
         doublings = min(max(self._failures - 1, 0), _MAX_FAILURES)
         return min(2.0**doublings, _MAX_BACKOFF_SECONDS)
-
-
-def _run_state(pid: int) -> str:
-    """The kernel's letter for what a process does; empty when it is gone."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[0]
 
 
 def die_with_parent(parent: int) -> Callable[[], None]:

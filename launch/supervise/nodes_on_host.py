@@ -3,6 +3,7 @@
 import os
 import pathlib
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 import portpicker
@@ -152,6 +153,7 @@ def _make_display(config: Config, run_dir: RunDir, view: View | None) -> Callabl
             if str(error) not in said:
                 note(f"cannot show progress: {error}")
             said.add(str(error))
-        view.update(state.snapshot())
+        # The view is on the learner's host, whose clock is in the learner's rows.
+        view.update(state.snapshot().as_of(time.time(), config.report_seconds))
 
     return display

@@ -1,5 +1,10 @@
-"""A host's status file: what its supervisor says of itself and its nodes, written and read."""
+"""A host's status file: what its supervisor says of itself and its nodes, written and read.
 
+Whether a supervisor lives is never told by comparing clocks, which differ between hosts. One of
+this machine is looked up; one of another machine is watched for its next words.
+"""
+
+import itertools
 import json
 import os
 import pathlib
@@ -7,16 +12,20 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from launch.errors import InputError
 from launch.host_name import this_host
 from launch.run_dir import RunDir
+from launch.supervise.file_age import file_age_seconds
+from launch.supervise.proc_stat import start_of, this_machine
 from report.atomic_file import write_atomically
 from report.json_file import read_json
 
 # A supervisor writes every few seconds; after this long without a word it counts as dead.
 SILENT_SECONDS = 60.0
+_WATCH_SECONDS = 15.0  # the same for someone who asks and waits for the answer
+_POLL_SECONDS = 0.2
 _ALIVE = ("running", "stopping")
 _TOO_LARGE = 2**40  # for pids, counts, and seconds since 1970
+_beats = itertools.count(1)
 
 
 class HostStatus(NamedTuple):
@@ -26,8 +35,10 @@ class HostStatus(NamedTuple):
     state: str
     host: str
     pid: int
+    updated: float  # when it wrote, by the clock of its host
+    silent_seconds: float | None  # since then; None if it lives, or where nobody can tell
     nodes: list[dict[str, Any]]
-    problem: str | None  # why the host could not join
+    problem: str | None  # why the host could not join, or why its file cannot be read
 
 
 def write_host_status(
@@ -42,9 +53,12 @@ def write_host_status(
     status = {
         "state": state,
         "host": this_host(),
+        "machine": this_machine(),
         "pid": os.getpid(),
+        "pid_start": start_of(os.getpid()),
         "started": started,
         "updated": time.time(),
+        "beat": next(_beats),  # changes with every word, whatever the clock does
         "nodes": list(nodes),
         "problem": problem,
     }
@@ -52,34 +66,87 @@ def write_host_status(
 
 
 def read_status(run_dir: RunDir) -> HostStatus | None:
-    """The run's own supervisor, that of the learner's host; None if the run was never started."""
-    return _read(run_dir.status_file)
+    """The run's own supervisor, that of the learner's host; None if the run was never started.
+
+    Waits for a word from a supervisor on another machine, and for a damaged file to be replaced.
+    """
+    return _read_all([run_dir.status_file])[0]
 
 
-def read_actor_hosts(run_dir: RunDir, actor_hosts: int) -> list[HostStatus]:
-    """The supervisors of the actor hosts; those that never came up are left out."""
-    found = [_read(run_dir.host_file(index)) for index in range(actor_hosts)]
-    return [status for status in found if status is not None]
+def read_hosts(run_dir: RunDir, actor_hosts: int) -> tuple[HostStatus | None, list[HostStatus]]:
+    """The run's own supervisor and those of its actor hosts, without those that never came up."""
+    paths = [run_dir.status_file, *(run_dir.host_file(index) for index in range(actor_hosts))]
+    learner, *actors = _read_all(paths)
+    return learner, [status for status in actors if status is not None]
 
 
-def _read(path: pathlib.Path) -> HostStatus | None:
+class _Words(NamedTuple):
+    """What a file says; `stored` is None if it cannot be read, for a `problem`."""
+
+    stored: dict[str, Any] | None
+    problem: str | None = None
+
+    @property
+    def lives(self) -> bool | None:
+        """Whether the process that wrote this is alive; None where that is not to be seen."""
+        if self.stored is None:
+            return None
+        if self.stored["state"] not in _ALIVE:
+            return False
+        machine, start = self.stored.get("machine"), self.stored.get("pid_start")
+        if machine and machine == this_machine() and start is not None:
+            return start_of(self.stored["pid"]) == start
+        return None
+
+
+def _read_all(paths: Sequence[pathlib.Path]) -> list[HostStatus | None]:
+    """All hosts, watched at the same time."""
+    first = [_read(path) for path in paths]
+    answers = {i: words.lives for i, words in enumerate(first) if words is not None}
+    newest = dict(enumerate(first))
+    deadline = time.monotonic() + _WATCH_SECONDS
+    while any(lives is None for lives in answers.values()) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        for i in [i for i, lives in answers.items() if lives is None]:
+            words = _read(paths[i])
+            if words is not None and words != first[i]:
+                # Whoever writes is alive, unless it just wrote that it has ended.
+                lives = words.lives
+                answers[i] = words.stored is not None if lives is None else lives
+                newest[i] = words
+    return [
+        None if words is None else _host_status(paths[i], words, alive=answers[i] is True)
+        for i, words in newest.items()
+    ]
+
+
+def _host_status(path: pathlib.Path, words: _Words, *, alive: bool) -> HostStatus:
+    stored = words.stored
+    silent_seconds = None if alive else file_age_seconds(path)
+    if stored is None:
+        return HostStatus(alive, "unknown", "?", 0, 0.0, silent_seconds, [], words.problem)
+    unfinished = stored["state"] in _ALIVE
+    return HostStatus(
+        alive=alive,
+        state="dead" if unfinished and not alive else stored["state"],
+        host=stored["host"],
+        pid=stored["pid"],
+        updated=stored["updated"],
+        silent_seconds=silent_seconds,
+        nodes=stored["nodes"],
+        problem=stored.get("problem"),
+    )
+
+
+def _read(path: pathlib.Path) -> _Words | None:
     try:
         stored = read_json(path)
         _check(stored)
-        unfinished = stored["state"] in _ALIVE
-        alive = unfinished and _supervisor_alive(stored)
-        return HostStatus(
-            alive=alive,
-            state="dead" if unfinished and not alive else stored["state"],
-            host=stored["host"],
-            pid=stored["pid"],
-            nodes=stored["nodes"],
-            problem=stored.get("problem"),
-        )
+        return _Words(stored)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} cannot be read: {error!r}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return _Words(None, f"{path} cannot be read: {error!r}")
 
 
 def _check(stored: Any) -> None:
@@ -87,23 +154,11 @@ def _check(stored: Any) -> None:
     texts = [stored["state"], stored["host"], stored.get("problem") or ""]
     numbers = [stored["pid"], stored["updated"]]
     for node in stored["nodes"]:
-        texts += [node["role"], node["host"] or "", node["state"]]
+        texts += [node["role"], node["host"] or "", node["state"], node.get("progress") or ""]
         numbers += [node["index"], node["pid"] or 0, node["restarts"]]
+        numbers += [node.get("progress_age_seconds") or 0]
     for value, kind in [(text, str) for text in texts] + [(n, (int, float)) for n in numbers]:
         if not isinstance(value, kind):
             raise ValueError(f"{value!r} is not of the right kind")
     if not all(abs(number) < _TOO_LARGE for number in numbers):
         raise ValueError("a number is out of bounds")
-
-
-def _supervisor_alive(stored: dict[str, Any]) -> bool:
-    if stored["host"] == this_host():
-        try:
-            os.kill(stored["pid"], 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-    # Of another machine's process all we can see is whether it still writes. A pid of ours may have
-    # been given to someone else since.
-    return time.time() - stored["updated"] < SILENT_SECONDS

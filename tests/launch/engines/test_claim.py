@@ -1,11 +1,14 @@
 """Which run directories are made or resumed, and which are refused untouched."""
 
+import json
 import os
+import time
 
 import pytest
 
 from launch.engines.claim import claim
 from launch.errors import InputError
+from launch.supervise import status_file
 from launch.supervise.status_file import write_host_status
 
 
@@ -25,6 +28,16 @@ def test_a_run_that_is_still_alive_is_not_resumed(local_run):
     write_host_status(local_run.status_file, "running", started=1.0)
     with pytest.raises(InputError, match="in use by a run that is still alive"):
         claim(local_run, local_run.load_config(), resume=True)
+
+
+def test_a_dead_run_is_resumed_whatever_clocks_and_a_torn_status_say(local_run, monkeypatch):
+    monkeypatch.setattr(status_file, "_WATCH_SECONDS", 0.0)
+    write_host_status(local_run.status_file, "running", started=1.0)
+    written = json.loads(local_run.status_file.read_text())
+    ahead = json.dumps({**written, "machine": "another", "updated": time.time() + 7200.0})
+    for text in (ahead, ahead[: len(ahead) // 2], ""):
+        local_run.status_file.write_text(text)
+        claim(local_run, local_run.load_config(), resume=True).close()
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", '{"config": {}}', "not json"])

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from report.metrics_file import Row
-from tests.launch.monitor.busy_run import snapshot_of
+from tests.launch.monitor.busy_run import busy_run, snapshot_of
 from tests.report.metric_rows import actor_row, learner_row
 
 
@@ -132,3 +132,20 @@ def test_nothing_reported_is_a_snapshot_too() -> None:
     snapshot = snapshot_of([])
     assert (snapshot.frames, snapshot.time, snapshot.eta_seconds) == (0, None, None)
     assert (snapshot.actors, snapshot.evaluation, snapshot.replay) == ((), None, None)
+
+
+def test_rates_that_the_learner_does_not_repeat_are_not_shown_as_present_ones() -> None:
+    busy = busy_run()
+    assert busy.learner_time == 1020.0
+    assert busy.as_of(1049.0, report_seconds=5.0) == busy
+    for now, report_seconds in ((1051.0, 5.0), (1200.0, 50.0), (900.0, 5.0)):
+        later = busy.as_of(now, report_seconds)
+        assert later.updates_per_second is later.frames_per_second is later.eta_seconds is None
+        assert all(actor.frames_per_second is None for actor in later.actors)
+        assert (later.updates, later.frames) == (busy.updates, busy.frames)
+    assert busy.as_of(1149.0, report_seconds=50.0) == busy
+
+
+def test_a_finished_run_has_eta_zero_without_rates_too() -> None:
+    finished = snapshot_of([learner_row(0.0, 100)], total_frames=100)
+    assert finished.without_rates().eta_seconds == 0.0

@@ -208,12 +208,12 @@ def test_a_node_that_stands_still_again_and_again_fails_the_run_and_names_itself
 
 
 def test_a_node_held_by_a_debugger_is_left_alone(site, monkeypatch):
-    monkeypatch.setattr("launch.supervise.node_process._run_state", lambda pid: "t")
+    monkeypatch.setattr("launch.supervise.node_process.state_of", lambda pid: "t")
     freed: list[bool] = []
 
     def forgiven(self, now: float) -> None:
         freed.append(True)
-        monkeypatch.setattr("launch.supervise.node_process._run_state", lambda pid: "S")
+        monkeypatch.setattr("launch.supervise.node_process.state_of", lambda pid: "S")
 
     monkeypatch.setattr("launch.supervise.progress.Progress.forgive", forgiven)
     assert (
