@@ -28,6 +28,10 @@ _FILES = (
 )
 
 
+class InUseError(InputError):
+    """Another process runs the run."""
+
+
 @dataclasses.dataclass(frozen=True)
 class RunDir:
     """Paths of one run."""
@@ -155,11 +159,13 @@ class RunDir:
         held = (self.root / "lock").open("ab")
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             held.close()
-            raise InputError(
+            raise InUseError(
                 f"run directory '{self.root}' is in use by a run that is still alive"
             ) from None
+        except OSError:
+            pass  # a file system without locks; the status of whoever runs it has to do
         return held
 
     def read_address(self) -> str | None:

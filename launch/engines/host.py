@@ -6,6 +6,7 @@ where it listens; an actor host waits for that. Exit codes: 0 the run is over, 7
 the run.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import time
 from launch import config_checks
 from launch.config import Config
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
+from launch.engines.ownership import own_run
 from launch.engines.record import EngineRecord, load_engine
 from launch.engines.slurm.cluster import node_address
 from launch.errors import ExitCode, InputError
@@ -38,7 +40,10 @@ def run_host(request: HostRequest) -> ExitCode:
     """Runs the host's nodes until the run is over, or this host must leave it."""
     try:
         run_dir, record, config = _open(request)
-        return _Host(run_dir, record, config, request).run()
+        host = _Host(run_dir, record, config, request)
+        # Actor hosts come and go; the run belongs to the learner's.
+        with contextlib.nullcontext() if host.plays else own_run(run_dir):
+            return host.run()
     except InputError as error:
         raise InputError(f"host {this_host()}: {error}") from None
 
@@ -76,26 +81,27 @@ class _Host:
     def __init__(self, run_dir: RunDir, record: EngineRecord, config: Config, request: HostRequest):
         self._run_dir, self._record, self._config = run_dir, record, config
         self._request = request
-        self._plays = "actor" in request.groups
+        self.plays = "actor" in request.groups
         self._stop = StopSignals()
-        self._status_file = run_dir.host_file(request.index) if self._plays else run_dir.status_file
-        if self._plays and request.index >= record.hosts.actor_hosts:
+        self._status_file = run_dir.host_file(request.index) if self.plays else run_dir.status_file
+        if self.plays and request.index >= record.hosts.actor_hosts:
             raise InputError(
                 f"index={request.index}, but the run has {record.hosts.actor_hosts} actor hosts "
                 "(from 0); see `vantage scale`"
             )
-        self._write_state("preflight")
 
     def run(self) -> ExitCode:
         """Checks the host, then runs its nodes."""
         if self._run_dir.stop_file.exists():
             note(f"{self._run_dir.root} is over; nothing to do for {this_host()}")
-            self._write_state("stopped")
+            if self.plays:  # how the run ended is in the learner's file
+                self._write_state("stopped")
             return ExitCode.DONE
+        self._write_state("preflight")
         left = self._preflight()
         if left is not None:
             return left
-        outcome = self._play() if self._plays else self._learn()
+        outcome = self._play() if self.plays else self._learn()
         return self._exit_code(outcome)
 
     def _play(self) -> Outcome:
@@ -112,15 +118,19 @@ class _Host:
         address = f"{self._request.address or node_address()}:{port}"
         self._run_dir.publish_address(address)
         note(f"{this_host()}: learner, replay at {address}")
+
+        def taken_over() -> bool:
+            return self._run_dir.read_address() not in (None, address)
+
         outcome = supervise_nodes(
             self._config,
             self._run_dir,
             [name for name in node_names(self._config) if name.role in LEARNER_GROUPS],
             status_file=self._status_file,
             stop=self._stop,
-            taken_over=lambda: self._run_dir.read_address() not in (None, address),
+            taken_over=taken_over,
         )
-        if outcome in (Outcome.FINISHED, Outcome.FAILED):
+        if outcome in (Outcome.FINISHED, Outcome.FAILED) and not taken_over():
             # Nobody else tells the actor hosts that the run is over.
             self._run_dir.stop_file.touch()
         return outcome
@@ -151,18 +161,18 @@ class _Host:
         complain(f"host {this_host()}: {problem}")
         if code == ExitCode.COME_BACK:
             return ExitCode.COME_BACK
-        if not self._plays:
-            self._run_dir.stop_file.touch()  # there will be nobody to join
+        if not self.plays:
+            self._run_dir.stop_file.touch()  # the run is this host's, and nobody will join it
         return ExitCode.FAILED
 
     def _run_preflight(self) -> tuple[int, str]:
         """Exit code and last words of the checks, which a stop cuts short."""
-        if not self._plays:
+        if not self.plays:
             try:
                 config_checks.check_machine(self._config)
             except InputError as error:
                 return ExitCode.FAILED, str(error)
-        role = "actor" if self._plays else "learner"
+        role = "actor" if self.plays else "learner"
         gres = self._record.slurm.learner_gres or ""
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(

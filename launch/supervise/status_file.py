@@ -24,6 +24,7 @@ SILENT_SECONDS = 60.0
 _WATCH_SECONDS = 15.0  # the same for someone who asks and waits for the answer
 _POLL_SECONDS = 0.2
 _ALIVE = ("running", "stopping")
+JOB_VARIABLE = "SLURM_JOB_ID"
 _TOO_LARGE = 2**40  # for pids, counts, and seconds since 1970
 _beats = itertools.count(1)
 
@@ -35,6 +36,7 @@ class HostStatus(NamedTuple):
     state: str
     host: str
     pid: int
+    job: str | None  # of Slurm, if it started the supervisor
     updated: float  # when it wrote, by the clock of its host
     silent_seconds: float | None  # since then; None if it lives, or where nobody can tell
     nodes: list[dict[str, Any]]
@@ -56,6 +58,7 @@ def write_host_status(
         "machine": this_machine(),
         "pid": os.getpid(),
         "pid_start": start_of(os.getpid()),
+        "job": os.environ.get(JOB_VARIABLE),
         "started": started,
         "updated": time.time(),
         "beat": next(_beats),  # changes with every word, whatever the clock does
@@ -124,13 +127,14 @@ def _host_status(path: pathlib.Path, words: _Words, *, alive: bool) -> HostStatu
     stored = words.stored
     silent_seconds = None if alive else file_age_seconds(path)
     if stored is None:
-        return HostStatus(alive, "unknown", "?", 0, 0.0, silent_seconds, [], words.problem)
+        return HostStatus(alive, "unknown", "?", 0, None, 0.0, silent_seconds, [], words.problem)
     unfinished = stored["state"] in _ALIVE
     return HostStatus(
         alive=alive,
         state="dead" if unfinished and not alive else stored["state"],
         host=stored["host"],
         pid=stored["pid"],
+        job=stored.get("job"),
         updated=stored["updated"],
         silent_seconds=silent_seconds,
         nodes=stored["nodes"],
@@ -151,7 +155,7 @@ def _read(path: pathlib.Path) -> _Words | None:
 
 def _check(stored: Any) -> None:
     """Raises ValueError for what no supervisor writes; KeyError and TypeError say enough."""
-    texts = [stored["state"], stored["host"], stored.get("problem") or ""]
+    texts = [stored["state"], stored["host"], stored.get("problem") or "", stored.get("job") or ""]
     numbers = [stored["pid"], stored["updated"]]
     for node in stored["nodes"]:
         texts += [node["role"], node["host"] or "", node["state"], node.get("progress") or ""]

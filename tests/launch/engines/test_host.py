@@ -1,10 +1,19 @@
 """`vantage host`: hosts that do not belong to the run, and a run that is over."""
 
+import json
 import socket
 
 import pytest
 
 from launch.cli import main as cli
+from launch.engines import host
+from launch.errors import ExitCode
+from launch.run_dir import RunDir
+from launch.supervise import status_file
+from launch.supervise.status_file import JOB_VARIABLE, write_host_status
+from launch.supervise.supervisor import Outcome
+
+LEARNER = ("--groups", "replay", "learner", "evaluator", "monitor")
 
 
 @pytest.mark.parametrize(
@@ -39,3 +48,93 @@ def test_a_host_of_a_run_that_is_over_ends_at_once(capsys, hosts_run):
     hosts_run.stop_file.touch()
     assert cli.run(["host", "--run-dir", str(hosts_run.root), "--groups", "actor"]) == 0
     assert "is over" in capsys.readouterr().out
+
+
+def contents(run_dir: RunDir) -> dict[str, tuple[int, bytes]]:
+    """Every file of a run, and when it was written."""
+    files = (path for path in run_dir.root.rglob("*") if path.is_file())
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+@pytest.fixture
+def broken_host(monkeypatch):
+    """This host fails its preflight."""
+    monkeypatch.setattr(
+        host._Host, "_run_preflight", lambda self: (ExitCode.FAILED, "cannot import jax")
+    )
+
+
+@pytest.fixture
+def sound_host(monkeypatch):
+    """This host passes its preflight, and trains to the end of a run in no time."""
+    monkeypatch.setattr(host._Host, "_run_preflight", lambda self: (ExitCode.DONE, ""))
+    monkeypatch.setattr(host, "supervise_nodes", lambda *_, **__: Outcome.FINISHED)
+
+
+@pytest.mark.usefixtures("broken_host")
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_second_learner_host_is_refused_and_touches_nothing(hosts_run, refuse, locked):
+    held = hosts_run.lock()  # by this process, which stands for the owner
+    write_host_status(hosts_run.status_file, "running", started=1.0)
+    if not locked:  # the file system has no locks
+        held.close()
+    before = contents(hosts_run)
+    message = refuse("host", "--run-dir", str(hosts_run.root), *LEARNER)
+    assert f"belongs to host {socket.gethostname()} (pid " in message
+    assert contents(hosts_run) == before
+    held.close()
+
+
+@pytest.mark.usefixtures("broken_host")
+def test_a_second_learner_host_is_refused_while_the_first_one_checks_itself(hosts_run, refuse):
+    write_host_status(hosts_run.status_file, "preflight", started=1.0)
+    with hosts_run.lock():
+        refuse("host", "--run-dir", str(hosts_run.root), *LEARNER)
+    assert not hosts_run.stop_file.exists()
+
+
+@pytest.mark.usefixtures("broken_host")
+@pytest.mark.parametrize("owner", ["nobody", "dead"])
+def test_a_learner_host_that_owns_the_run_and_cannot_train_ends_it(
+    hosts_run, monkeypatch, capsys, owner
+):
+    monkeypatch.setattr(status_file, "_WATCH_SECONDS", 0.0)
+    if owner == "dead":
+        write_host_status(hosts_run.status_file, "running", started=1.0)
+        stored = json.loads(hosts_run.status_file.read_text())
+        hosts_run.status_file.write_text(json.dumps({**stored, "machine": "another"}))
+    assert cli.run(["host", "--run-dir", str(hosts_run.root), *LEARNER]) == ExitCode.FAILED
+    assert "cannot import jax" in capsys.readouterr().err
+    assert hosts_run.stop_file.exists()
+
+
+@pytest.mark.usefixtures("sound_host")
+@pytest.mark.parametrize(("job", "code"), [("4711", 0), ("4712", 2)])
+def test_the_owners_own_job_started_elsewhere_takes_over_and_no_other_job_does(
+    hosts_run, monkeypatch, job, code
+):
+    monkeypatch.setenv(JOB_VARIABLE, "4711")
+    write_host_status(hosts_run.status_file, "running", started=1.0)
+    monkeypatch.setenv(JOB_VARIABLE, job)
+    with hosts_run.lock():
+        assert cli.run(["host", "--run-dir", str(hosts_run.root), *LEARNER]) == code
+    assert hosts_run.stop_file.exists() == (code == 0)
+
+
+@pytest.mark.usefixtures("sound_host")
+def test_a_learner_host_that_was_replaced_meanwhile_does_not_end_the_run(hosts_run, monkeypatch):
+    def replaced(*_: object, **__: object) -> Outcome:
+        hosts_run.publish_address("another:1")
+        return Outcome.FAILED
+
+    monkeypatch.setattr(host, "supervise_nodes", replaced)
+    assert cli.run(["host", "--run-dir", str(hosts_run.root), *LEARNER]) == ExitCode.FAILED
+    assert not hosts_run.stop_file.exists()
+
+
+@pytest.mark.parametrize("groups", [LEARNER, ("--groups", "actor")])
+def test_how_a_run_ended_stays_readable_when_a_host_comes_too_late(hosts_run, groups):
+    write_host_status(hosts_run.status_file, "finished", started=1.0)
+    hosts_run.stop_file.touch()
+    assert cli.run(["host", "--run-dir", str(hosts_run.root), *groups]) == 0
+    assert json.loads(hosts_run.status_file.read_text())["state"] == "finished"
