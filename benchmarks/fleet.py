@@ -41,6 +41,7 @@ from launch.run_dir import describe
 from learner import acting
 from reverb_server.client import read_counts
 from reverb_server.params import ParamsPublisher, ParamsPuller
+from reverb_server.params_check import Counters, ParamsLimits
 from reverb_server.writer import ExperienceWriter
 
 _FILL_STEPS = 3000
@@ -108,7 +109,12 @@ def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -
     rows = record_rows(config, 500)
     client = reverb.Client(address)
     num_values = acting.num_acting_values(build.network_of(config))
-    pullers = [ParamsPuller(reverb.Client(address), num_values=num_values) for _ in range(actors)]
+    pullers = [
+        ParamsPuller(
+            reverb.Client(address), limits=ParamsLimits(num_values, Counters(10**9, 10**9))
+        )
+        for _ in range(actors)
+    ]
     seen: list[float] = []
     with ExperienceWriter(
         client, item_layout(config), num_streams=actors, should_stop=stop.is_set

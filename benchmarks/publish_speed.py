@@ -17,6 +17,7 @@ from launch.profile.replay_process import replay_process
 from launch.profile.resident_batches import resident_batches
 from learner import acting
 from reverb_server.params import ParamsPublisher, ParamsPuller
+from reverb_server.params_check import Counters, ParamsLimits
 
 _START_SECONDS = 120.0
 
@@ -64,7 +65,12 @@ def _subscribed(address: str, actors: int, num_values: int) -> Iterator[None]:
 
 
 def _pull(address: str, actors: int, num_values: int, ready: Event, stop: Event) -> None:
-    pullers = [ParamsPuller(reverb.Client(address), num_values=num_values) for _ in range(actors)]
+    pullers = [
+        ParamsPuller(
+            reverb.Client(address), limits=ParamsLimits(num_values, Counters(10**9, 10**9))
+        )
+        for _ in range(actors)
+    ]
     for puller in pullers:
         puller.wait_first(_START_SECONDS)
     ready.set()

@@ -10,7 +10,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import reverb
 
 from reverb_server import tables
 from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
+from reverb_server.params_check import Counters, ParamsLimits, fault_of
 
 
 class PublishedParams(NamedTuple):
@@ -134,19 +135,24 @@ class Snapshot:
 
 
 class ParamsPuller:
-    """Follows the table from a thread of its own."""
+    """Follows the table from a thread of its own.
+
+    Takes only what can follow from what it has (`params_check`). An older version is passed over,
+    unless nothing newer came for `stale_seconds` although someone publishes: then what it has was
+    not the learner's, or the learner has lost it.
+    """
 
     def __init__(
         self,
         client: reverb.Client,
         *,
-        num_values: int,
+        limits: ParamsLimits,
         poll_seconds: float = 0.5,
         stale_seconds: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._client = client
-        self._num_values = num_values
+        self._limits = limits
         self._poll_seconds = poll_seconds
         self._stale_seconds = stale_seconds
         self._clock = clock
@@ -154,6 +160,7 @@ class ParamsPuller:
         self._heard_at = clock()
         self._seen_inserts = -1
         self._last_problem = "no answer yet"
+        self.rejected_versions = 0
         self._error: Exception | None = None
         self._arrived = threading.Event()
         self._stop = threading.Event()
@@ -204,21 +211,34 @@ class ParamsPuller:
         # Goes on by itself when a server that went away is back.
         self._last_problem = "the server went away while sending the values"
         sample = next(iter(self._client.sample(tables.PARAMS, emit_timesteps=False)))
-        header, values = sample.data
         self._seen_inserts = inserts
-        if values.shape != (self._num_values,):
-            self._last_problem = (
-                f"the server holds parameters of shape {values.shape}, this network has "
-                f"{self._num_values}; all roles of a run must share one config"
-            )
-            logging.error("ignoring parameters: %s", self._last_problem)
+        self._take(sample.data)
+
+    def _take(self, data: Sequence[np.ndarray]) -> None:
+        now = self._clock()
+        before, taken_at = (None, now) if self._newest is None else self._newest
+        counters = None if before is None else Counters(before.version, before.steps)
+        fault = fault_of(data, self._limits, counters, now - taken_at)
+        if fault is not None:
+            self._last_problem = f"the server holds parameters with {fault}"
+            if self.rejected_versions == 0:
+                logging.error("passing over parameters with %s: not this run's learner's", fault)
+            self.rejected_versions += 1
             return
         self._last_problem = "none: the server answers but has nothing newer"
+        header, values = data
         newest = PublishedParams(int(header[0]), int(header[1]), bool(header[2]), values)
-        self._heard_at = self._clock()
+        self._heard_at = now
         # Older ones come from a replay server restored from its checkpoint, or from a learner
         # restored from its own: it is alive, and will be past them soon.
-        if self._newest is not None and newest.version < self._newest[0].version:
-            return
-        self._newest = newest, self._heard_at
+        if before is not None and newest.version < before.version:
+            if now - taken_at <= self._stale_seconds:
+                return
+            logging.warning(
+                "nothing newer than version %d for %.0f s: going on with the learner's, %d",
+                before.version,
+                self._stale_seconds,
+                newest.version,
+            )
+        self._newest = newest, now
         self._arrived.set()

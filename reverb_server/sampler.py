@@ -11,7 +11,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from reverb_server import range_check, tables
+from reverb_server import careful_draw, range_check, tables
 
 
 class SampledBatch(NamedTuple):
@@ -61,6 +61,7 @@ class BatchSampler:
         num_actions: int,
         timeout_seconds: float = 2.0,
     ):
+        """`num_actions` bounds what an actor of this run can have done."""
         options = tf.data.Options()
         # TensorFlow only moves bytes here; the cores belong to JAX.
         options.threading.private_threadpool_size = 2
@@ -73,32 +74,79 @@ class BatchSampler:
             in_flight_batches=in_flight_batches,
             timeout_seconds=timeout_seconds,
         ).with_options(options)
+        self._client = reverb.Client(server_address)
+        self._layout = layout
+        self._batch_size = batch_size
         self._prioritization = prioritization
         self._num_actions = num_actions
+        # What a stream may have taken from the table without handing it over: what is in flight,
+        # a batch being put together, and one that waits.
+        self._stream_items = batch_size * (in_flight_batches + 2)
+        self._careful_items = 0  # still to be drawn one by one
+        self._quick_items = 0  # since the last that did not fit
         self.rejected_items = 0  # sampled, but not from an actor
-        self._iterator = self._dataset.as_numpy_iterator()
+        self.max_samples = 0  # most that the table can have counted on our account
+        self._iterator = self._new_stream()
 
     def __call__(self) -> SampledBatch | None:
-        """The next batch, or None if the table gave too little in time."""
+        """The next batch, or None if the table gave too little in time, or nothing that fits."""
+        if self._careful_items > 0:
+            return self._draw_carefully()
         try:
             sample = next(self._iterator)
         except StopIteration:
             # The limiter held us back for the whole time limit: start a new stream.
-            self._iterator = self._dataset.as_numpy_iterator()
+            self._iterator = self._new_stream()
             return None
-        item = tables.Item(**sample.data)
+        except tf.errors.InvalidArgumentError as error:
+            self._reject(1, str(error).splitlines()[0])
+            # As many again as it took to meet one, and more: most that are like it will be met.
+            self._careful_items = max(3 * self._quick_items, 10 * self._batch_size)
+            return None
+        self._quick_items += self._batch_size
+        self.max_samples += self._batch_size
+        return self._checked(tables.Item(**sample.data), sample.info)
+
+    def _new_stream(self) -> Any:
+        self.max_samples += self._stream_items
+        self._quick_items = 0
+        return self._dataset.as_numpy_iterator()
+
+    def _draw_carefully(self) -> SampledBatch | None:
+        drawn = careful_draw.draw(self._client, self._layout, self._batch_size)
+        self.max_samples += self._batch_size
+        self._careful_items -= self._batch_size
+        if drawn.num_deleted:
+            self._reject(drawn.num_deleted, "items of another shape")
+        if self._careful_items <= 0:
+            self._iterator = self._new_stream()
+        if not drawn.samples:
+            return None
+        # The places of those that did not fit go to the others in turn.
+        samples = [drawn.samples[i % len(drawn.samples)] for i in range(self._batch_size)]
+        item = tables.Item(*map(np.stack, zip(*(s.data for s in samples), strict=True)))
+        info = reverb.SampleInfo(*map(np.array, zip(*(s.info for s in samples), strict=True)))
+        return self._checked(item, info._replace(key=info.key.astype(np.uint64)))
+
+    def _checked(self, item: tables.Item, info: reverb.SampleInfo) -> SampledBatch | None:
         steps = tables.unpack_steps(item.steps)
-        batch = SampledBatch(
-            item.o_tm1, item.o_t, steps, sample.info.key, self._weights(sample.info)
-        )
+        batch = SampledBatch(item.o_tm1, item.o_t, steps, info.key, self._weights(info))
         good = range_check.plausible(steps, self._num_actions)
         return batch if good.all() else self._without_junk(batch, good)
 
+    def _reject(self, num_items: int, what: str) -> None:
+        if self.rejected_items == 0:
+            logging.error(
+                "replay holds items no actor of this run can have made; passing over them and "
+                "deleting them (%s)",
+                what,
+            )
+        self.rejected_items += num_items
+
     def _without_junk(self, batch: SampledBatch, good: np.ndarray) -> SampledBatch | None:
         """The batch with good items in the places of those no actor can have made."""
-        if self.rejected_items == 0:
-            logging.error("replay holds items no actor of this run can have made; ignoring them")
-        self.rejected_items += int((~good).sum())
+        self._reject(int((~good).sum()), "values out of range")
+        careful_draw.delete(self._client, set(batch.keys[~good].tolist()))
         if not good.any():
             return None
         indices = range_check.refill_indices(good)

@@ -11,6 +11,7 @@ from launch import build, heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.nodes.acting_heartbeat import heard
+from launch.nodes.params_limits import params_limits
 from launch.scores import evaluation_row
 from launch.seeds import environment_seed, node_seed
 from learner import acting
@@ -38,7 +39,7 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     )
     puller = ParamsPuller(
         client,
-        num_values=acting.num_acting_values(network),
+        limits=params_limits(config, network),
         stale_seconds=config.actor.stale_params_seconds,
     )
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "evaluator")

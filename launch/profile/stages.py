@@ -27,6 +27,7 @@ from launch.replay import IN_FLIGHT_BATCHES
 from learner import acting
 from reverb_server import tables
 from reverb_server.params import ParamsPublisher, ParamsPuller
+from reverb_server.params_check import Counters, ParamsLimits
 from reverb_server.sampler import make_dataset
 from reverb_server.writer import ExperienceWriter
 
@@ -244,7 +245,9 @@ def _pull_ms(client: reverb.Client, num_values: int) -> float:
     """From a new puller's start to its first values."""
 
     def pull() -> None:
-        puller = ParamsPuller(client, num_values=num_values, poll_seconds=0.01)
+        puller = ParamsPuller(
+            client, limits=ParamsLimits(num_values, Counters(10**9, 10**9)), poll_seconds=0.01
+        )
         with contextlib.closing(puller):
             if puller.wait_first(_PULL_SECONDS) is None:
                 raise TimeoutError(f"no parameters within {_PULL_SECONDS:.0f} s")

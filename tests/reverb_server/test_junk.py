@@ -10,6 +10,7 @@ import reverb
 from actors.n_step import NStepStream, Row
 from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import range_check, sampler, tables
+from reverb_server.client import read_counts
 from reverb_server.writer import ExperienceWriter
 from tests.reverb_server.episodes import NUM_ACTIONS, layout_of
 
@@ -145,6 +146,65 @@ def test_junk_that_fits_the_signature_is_replaced_and_counted(make_server, conne
         assert batch.o_tm1.shape == batch.o_t.shape == (8, *OBSERVATION_SHAPE)
         assert batch.keys.shape == batch.weights.shape == (8,)
     assert source.rejected_items > 0
+
+
+STACK = np.zeros(OBSERVATION_SHAPE, np.uint8)
+ITEM = tables.Item(o_tm1=STACK, o_t=STACK, steps=junk_steps()[0])._asdict()
+MISFITS = {
+    "longer window": {**ITEM, "steps": np.tile(ITEM["steps"], (2, 1))},
+    "smaller stack": {**ITEM, "o_t": STACK[:2]},
+    "other type": {**ITEM, "steps": ITEM["steps"].astype(np.float64)},
+    "fewer columns": {"o_t": STACK},
+    "more columns": {**ITEM, "more": STACK},
+}
+
+
+def insert_unchecked(client, table, item):
+    """As a stranger would: the writer is told not to compare with the table's signature."""
+    with client.trajectory_writer(num_keep_alive_refs=1, validate_items=False) as writer:
+        writer.append(item)
+        writer.create_item(table, 1.0, {name: c[-1] for name, c in writer.history.items()})
+        writer.flush(timeout_ms=20_000)
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_items_of_another_shape_are_passed_over_counted_and_deleted(make_server, connect, misfit):
+    server = make_server(n_step=N_STEP)
+    client = connect(server)
+    write_episode(client)
+    size = client.server_info(timeout=5)[tables.REPLAY].current_size
+    for _ in range(5):
+        insert_unchecked(client, tables.REPLAY, MISFITS[misfit])
+    source = make_source(server)
+    batches = [source() for _ in range(200)]
+    whole = [batch for batch in batches if batch is not None]
+    assert len(whole) > 150  # training goes on
+    assert all(batch.o_t.shape == (8, *OBSERVATION_SHAPE) for batch in whole)
+    assert all(batch.keys.dtype == np.uint64 for batch in whole)
+    assert source.rejected_items >= 5
+    assert client.server_info(timeout=5)[tables.REPLAY].current_size == size
+
+
+def test_junk_that_fits_the_signature_is_deleted_too(make_server, connect):
+    server = make_server(n_step=N_STEP)
+    client = connect(server)
+    write_episode(client)
+    size = client.server_info(timeout=5)[tables.REPLAY].current_size
+    insert_junk(client, 5)
+    source = make_source(server)
+    for _ in range(100):
+        source()
+    assert client.server_info(timeout=5)[tables.REPLAY].current_size == size
+
+
+def test_no_batch_can_have_been_sampled_that_the_sampler_does_not_account_for(make_server, connect):
+    server = make_server(n_step=N_STEP)
+    client = connect(server)
+    write_episode(client)
+    source = make_source(server)
+    for _ in range(50):
+        next_batch(source)
+    assert read_counts(client).samples <= source.max_samples
 
 
 def test_replay_of_nothing_but_junk_gives_no_batch(make_server, connect):

@@ -11,10 +11,14 @@ import reverb
 
 from reverb_server import tables
 from reverb_server.params import ParamsPublisher, ParamsPuller, Snapshot, StaleParamsError
+from reverb_server.params_check import Counters, ParamsLimits
 
 MakeServer = Callable[..., reverb.Server]
 Connect = Callable[[reverb.Server], reverb.Client]
 Eventually = Callable[..., Any]
+
+
+LIMITS = ParamsLimits(3, Counters(version=10**9, steps=10**12))
 
 
 class Clock:
@@ -27,12 +31,20 @@ class Clock:
         return self.now
 
 
+def follows(puller: ParamsPuller, version: int) -> bool:
+    """Whether a puller, stale or not, has that version."""
+    try:
+        return newest_of(puller).params.version == version
+    except StaleParamsError:
+        return False
+
+
 @pytest.fixture
 def make_puller() -> Iterator[Callable[..., ParamsPuller]]:
     pullers = []
 
     def make(client: reverb.Client, **options: Any) -> ParamsPuller:
-        pullers.append(ParamsPuller(client, num_values=3, poll_seconds=0.001, **options))
+        pullers.append(ParamsPuller(client, limits=LIMITS, poll_seconds=0.001, **options))
         return pullers[-1]
 
     yield make
@@ -200,21 +212,63 @@ def test_parameters_of_another_length_are_reported_and_never_handed_out(
     assert first_of(puller).params.version == 1
     clock.now += 60.0
     publish(client, 2, values=np.zeros(4, np.float32))
-    eventually(lambda: "ignoring parameters" in caplog.text)
+    eventually(lambda: "passing over parameters" in caplog.text)
     assert newest_of(puller).params.version == 1
     # They are no sign of a learner that is alive.
     clock.now += 60.0
-    with pytest.raises(StaleParamsError, match=r"shape \(4,\), this network has 3"):
+    with pytest.raises(StaleParamsError, match=r"\(4,\)\] where this network has 3"):
         puller.get()
     publish(client, 3)
+    eventually(lambda: follows(puller, 3))
 
-    def recovered() -> bool:
-        try:
-            return newest_of(puller).params.version == 3
-        except StaleParamsError:
-            return False
 
-    eventually(recovered)
+FORGED = {
+    "a version beyond the run's end": {"version": 9 * 10**18, "steps": 40},
+    "steps beyond the run's end": {"version": 5, "steps": 9 * 10**18},
+    "a negative version": {"version": -1, "steps": 1},
+    "a version that cannot have been reached since": {"version": 10**8, "steps": 10},
+    "steps that cannot have been reached since": {"version": 5, "steps": 5 * 10**8},
+    "values that are no numbers": {"version": 5, "values": np.full(3, np.nan, np.float32)},
+    "values without end": {"version": 5, "values": np.array([0, np.inf, 0], np.float32)},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_parameters_that_cannot_be_the_learners_are_passed_over(
+    make_server: MakeServer,
+    connect: Connect,
+    make_puller: Callable[..., ParamsPuller],
+    eventually: Eventually,
+    forged: str,
+) -> None:
+    client = connect(make_server())
+    publish(client, 3)
+    puller = make_puller(client)
+    first_of(puller)
+    publish(client, **{"finished": True} | FORGED[forged])
+    eventually(lambda: puller.rejected_versions == 1)
+    kept = newest_of(puller).params
+    assert (kept.version, kept.steps, kept.finished) == (3, 30, False)
+    publish(client, 4)
+    eventually(lambda: newest_of(puller).params.version == 4)
+
+
+def test_a_version_that_nobody_follows_up_gives_way_in_the_end(
+    make_server: MakeServer,
+    connect: Connect,
+    make_puller: Callable[..., ParamsPuller],
+    eventually: Eventually,
+) -> None:
+    client, clock = connect(make_server()), Clock()
+    puller = make_puller(client, clock=clock, stale_seconds=100.0)
+    publish(client, 1000)  # a stranger's, before anything of the learner's came
+    first_of(puller)
+    clock.now += 60.0
+    publish(client, 5)
+    assert newest_of(puller).params.version == 1000
+    clock.now += 60.0
+    publish(client, 6)
+    eventually(lambda: follows(puller, 6))
 
 
 def test_waiting_for_the_first_version_is_bounded(
