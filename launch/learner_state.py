@@ -44,5 +44,5 @@ def restore(checkpointer: Checkpointer, fresh: LearnerState) -> Resumed:
     return Resumed(
         jax.tree.map(jnp.asarray, restored.tree),
         StepCounter(total=counters["steps"], last_inserts=counters["last_inserts"]),
-        restored.beside,
+        restored.named_arrays,
     )

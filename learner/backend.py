@@ -18,7 +18,7 @@ class Backend(NamedTuple):
 
     layers: Layers
     make_step: Callable[[OptimizerOptions], Step]  # for the state of `make_optimizer`
-    unroll_updates: bool  # whether repeated updates are compiled one by one
+    unroll_updates: bool  # see `learner.update.repeat_update`
     prepare_process: Callable[[], None]  # to be called by a process before it updates
 
 

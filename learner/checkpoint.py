@@ -1,8 +1,8 @@
 """Atomic learner checkpoints: one `.npz` a checkpoint, the last k kept.
 
 Arrays are stored by their path in the state's tree and read back into a tree of the same shape, so
-nothing is ever unpickled. Arrays of other shapes each time may lie beside the tree, by name. A file
-appears under its final name only when it is whole on disk; its checksums are verified before
+nothing is ever unpickled. Named arrays, whose shapes may differ each time, are stored with it. A
+file appears under its final name only when it is whole on disk; its checksums are verified before
 anything in it is believed.
 """
 
@@ -25,7 +25,7 @@ import numpy as np
 FORMAT = 1
 _NAME = re.compile(r"^checkpoint-(\d{12})\.npz$")
 _META = "__meta__"
-_BESIDE = "beside:"
+_NAMED_PREFIX = "beside:"  # the prefix in files written so far
 # What reading a truncated or altered archive raises, depending on which bytes are wrong.
 _DAMAGE = (
     OSError,
@@ -44,12 +44,12 @@ class CheckpointError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
-    """A checkpoint read back: the tree of arrays, and the counters and arrays saved with it."""
+    """A checkpoint read back: the tree, and the counters and named arrays saved with it."""
 
     path: pathlib.Path
     tree: Any
     counters: dict[str, Any]
-    beside: dict[str, np.ndarray]
+    named_arrays: dict[str, np.ndarray]
 
 
 class Checkpointer:
@@ -66,12 +66,12 @@ class Checkpointer:
         step: int,
         tree: Any,
         counters: Mapping[str, Any],
-        beside: Mapping[str, np.ndarray] = types.MappingProxyType({}),
+        named_arrays: Mapping[str, np.ndarray] = types.MappingProxyType({}),
     ) -> pathlib.Path:
         """Writes one checkpoint; returns its path once it is durable."""
         self._directory.mkdir(parents=True, exist_ok=True)
         arrays = {_key(path): np.asarray(leaf) for path, leaf in _leaves(tree)}
-        arrays |= {_BESIDE + name: array for name, array in beside.items()}
+        arrays |= {_NAMED_PREFIX + name: array for name, array in named_arrays.items()}
         meta = json.dumps({"format": FORMAT, "counters": dict(counters)})
         arrays[_META] = np.frombuffer(meta.encode(), np.uint8)
         path = self._directory / f"checkpoint-{step:012d}.npz"
@@ -145,17 +145,17 @@ def _read(path: pathlib.Path, like: Any) -> Restored:
         meta = json.loads(bytes(stored[_META]))
         _check_format(path, meta)
         expected = {_key(p): leaf for p, leaf in _leaves(like)}
-        beside = {name for name in stored.files if name.startswith(_BESIDE)}
-        different = expected.keys() ^ (set(stored.files) - beside - {_META})
+        named = {key for key in stored.files if key.startswith(_NAMED_PREFIX)}
+        different = expected.keys() ^ (set(stored.files) - named - {_META})
         if different:
             raise CheckpointError(
                 f"{path}: {min(different)} is in only one of checkpoint and configuration; "
                 "continue with the configuration that wrote it"
             )
         leaves = [_checked(stored[key], leaf, f"{path}: {key}") for key, leaf in expected.items()]
-        arrays = {name.removeprefix(_BESIDE): stored[name] for name in beside}
+        named_arrays = {key.removeprefix(_NAMED_PREFIX): stored[key] for key in named}
     tree = jax.tree.unflatten(jax.tree.structure(like), leaves)
-    return Restored(path=path, tree=tree, counters=meta["counters"], beside=arrays)
+    return Restored(path, tree, meta["counters"], named_arrays)
 
 
 def _check_format(path: pathlib.Path, meta: Mapping[str, Any]) -> None:

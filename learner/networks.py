@@ -9,6 +9,7 @@ Another network is one `Architecture` and one line in `NETWORKS`.
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -64,7 +65,7 @@ class Convolutional(Architecture):
     hidden: int = 512
 
     def torso(self, pixels: jax.Array, layers: Layers) -> jax.Array:
-        """Convolutions and rectifiers."""
+        """A convolution and a rectifier for each layer."""
         x = pixels
         for i, (channels, kernel, stride) in enumerate(self.convs):
             conv = layers.Conv2D(channels, kernel, stride, padding="VALID", name=f"conv_{i}")
@@ -110,7 +111,7 @@ NETWORKS: Mapping[str, Architecture] = MappingProxyType(
 
 
 def scaled_pixels(stack: jax.Array, *, normalize: bool) -> jax.Array:
-    """A stack with its frames as channels, float32 [B, 84, 84, 4], between 0 and 1."""
+    """A stack's frames as channels, float32 [B, 84, 84, 4] between 0 and 1, or standardized."""
     x = jnp.moveaxis(stack, 1, -1).astype(jnp.float32) / 255.0
     return standardize(x, every_fourth=lambda x: x[:, ::4, ::4]) if normalize else x
 
@@ -144,37 +145,27 @@ def make_network(
     `normalize` standardizes every stack of frames, puts a layer normalization before the
     non-linearity of every head, and starts the heads' outputs at zero.
     """
+    head = functools.partial(_head, hidden=architecture.hidden, normalize=normalize, layers=layers)
 
     def embedding(stack: jax.Array) -> jax.Array:
         chex.assert_shape(stack, (None, *OBSERVATION_SHAPE))
         with hk.name_scope("torso"):
             return architecture.torso(layers.pixels(stack, normalize=normalize), layers)
 
-    def head(name: str, x: jax.Array, outputs: int) -> jax.Array:
-        with hk.name_scope(name):
-            x = layers.Linear(architecture.hidden, name="hidden")(x)
-            out_init = None
-            if normalize:
-                x = hk.LayerNorm(-1, create_scale=True, create_offset=True, name="norm")(x)
-                # Hidden units of unit scale would make random outputs far larger than any true
-                # advantage, and acting greedily on them would be all there is to unlearn at first.
-                out_init = hk.initializers.Constant(0.0)
-            return layers.Linear(outputs, w_init=out_init, name="out")(jax.nn.relu(x))
-
     def heads(stack: jax.Array) -> Heads:
         x = embedding(stack)
-        advantage = head("advantage", x, num_actions)
+        advantage = head("advantage", x, outputs=num_actions)
         value, logits = jnp.zeros(advantage.shape[0]), jnp.zeros_like(advantage)
         if value_head:
-            value = head("value", x, 1)[:, 0]
+            value = head("value", x, outputs=1)[:, 0]
         if behavior_head:
             # The likelihood of the behavior must never shape the torso. The module keeps the
             # spelling of the checkpoints that hold it.
-            logits = head("behaviour", jax.lax.stop_gradient(x), num_actions)
+            logits = head("behaviour", jax.lax.stop_gradient(x), outputs=num_actions)
         return Heads(value=value, advantage=advantage, logits=logits)
 
     def advantage(stack: jax.Array) -> jax.Array:
-        return head("advantage", embedding(stack), num_actions)
+        return head("advantage", embedding(stack), outputs=num_actions)
 
     heads_fn: hk.Transformed = hk.without_apply_rng(hk.transform(heads))
     advantage_fn: hk.Transformed = hk.without_apply_rng(hk.transform(advantage))
@@ -183,3 +174,17 @@ def make_network(
         apply=heads_fn.apply,
         advantage=advantage_fn.apply,
     )
+
+
+def _head(
+    name: str, x: jax.Array, *, hidden: int, outputs: int, normalize: bool, layers: Layers
+) -> jax.Array:
+    with hk.name_scope(name):
+        x = layers.Linear(hidden, name="hidden")(x)
+        out_init = None
+        if normalize:
+            x = hk.LayerNorm(-1, create_scale=True, create_offset=True, name="norm")(x)
+            # Hidden units of unit scale would make random outputs far larger than any true
+            # advantage, and acting greedily on them would be all there is to unlearn at first.
+            out_init = hk.initializers.Constant(0.0)
+        return layers.Linear(outputs, w_init=out_init, name="out")(jax.nn.relu(x))

@@ -108,8 +108,7 @@ def repeat_update(update: Update, repeats: int, *, unroll: bool) -> Update:
     """`repeats` updates in one call, on consecutive parts of one large batch.
 
     One dispatch then serves them all. Errors are those of all parts; the scalars are the last
-    one's. `unroll` compiles every update anew, and is needed on CPU: convolutions in a loop of
-    XLA's take seven times as long there.
+    one's. `unroll` compiles the updates one after the other instead of as a loop.
     """
 
     def repeated(

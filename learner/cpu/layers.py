@@ -23,10 +23,10 @@ _LARGE_MATRIX = 2**14  # elements; the output layers of heads are smaller
 class Conv2D(hk.Conv2D):
     """`hk.Conv2D`, with strides folded into channels and a quick gradient of the bias."""
 
-    def __call__(self, inputs: jax.Array) -> jax.Array:
+    def __call__(self, inputs: jax.Array, *, precision: lax.Precision | None = None) -> jax.Array:
         """Convolves [B, H, W, C]."""
-        if hk.running_init() or not self._fits(inputs):
-            return super().__call__(inputs)
+        if hk.running_init() or precision is not None or not self._fits(inputs):
+            return super().__call__(inputs, precision=precision)
         shape = (*self.kernel_shape, inputs.shape[-1], self.output_channels)
         w = hk.get_parameter("w", shape, inputs.dtype)
         b = hk.get_parameter("b", (self.output_channels,), inputs.dtype)
@@ -48,10 +48,10 @@ class Conv2D(hk.Conv2D):
 class Linear(hk.Linear):
     """`hk.Linear`, with a quick gradient of the inputs where the matrix is large."""
 
-    def __call__(self, inputs: jax.Array) -> jax.Array:
+    def __call__(self, inputs: jax.Array, *, precision: lax.Precision | None = None) -> jax.Array:
         """Multiplies [B, I]."""
-        if hk.running_init() or not self._fits(inputs):
-            return super().__call__(inputs)
+        if hk.running_init() or precision is not None or not self._fits(inputs):
+            return super().__call__(inputs, precision=precision)
         w = hk.get_parameter("w", (inputs.shape[-1], self.output_size), inputs.dtype)
         b = hk.get_parameter("b", (self.output_size,), inputs.dtype)
         x = dense(inputs, w)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from learner.checkpoint import Checkpointer, CheckpointError
-from learner.optimizers import make_optimizer
+from learner.optimizers import OptimizerOptions, make_optimizer
 from learner.update import LearnerState
 
 COUNTERS = {"steps": 1234, "last_inserts": 567}
@@ -21,7 +21,9 @@ COUNTERS = {"steps": 1234, "last_inserts": 567}
 def make_state(value: float, num_actions: int = 3, optimizer: str = "rmsprop") -> LearnerState:
     """A state as the learner has it, with an optimizer that has already moved."""
     params = {"torso/conv_0": {"w": jnp.full((2, num_actions), value), "b": jnp.arange(3.0)}}
-    transformation = make_optimizer(optimizer, learning_rate=0.1, epsilon=1e-3, max_grad_norm=1.0)
+    transformation = make_optimizer(
+        OptimizerOptions(optimizer, 0.1, epsilon=1e-3, max_grad_norm=1.0)
+    )
     gradients = jax.tree.map(lambda leaf: leaf + 1 / 3, params)
     _, opt_state = transformation.update(gradients, transformation.init(params))
     return LearnerState(params, jax.tree.map(lambda x: -x, params), opt_state, jnp.int32(7))

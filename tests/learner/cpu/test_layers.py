@@ -180,3 +180,22 @@ def test_a_linear_layer_is_haikus_own_and_where_it_does_not_fit_it_is_that_one(
     assert_same_function(
         lambda x: ours.apply(params, x), lambda x: plain.apply(params, x), x, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(("layer", "shape"), [("Conv2D", (2, 8, 8, 4)), ("Linear", (3, 128))])
+def test_a_layer_asked_for_a_precision_is_haikus_own(layer: str, shape: tuple[int, ...]) -> None:
+    x = random(*shape)
+    options = {"padding": "VALID", "kernel_shape": 4} if layer == "Conv2D" else {}
+
+    def apply_with(package: Any) -> hk.Transformed:
+        def apply(x: jax.Array) -> jax.Array:
+            made = getattr(package, layer)(128, **options, name="layer")
+            return made(x, precision=lax.Precision.HIGHEST)
+
+        return hk.without_apply_rng(hk.transform(apply))
+
+    ours, plain = apply_with(layers), apply_with(hk)
+    params = plain.init(jax.random.PRNGKey(0), x)
+    np.testing.assert_allclose(ours.apply(params, x), plain.apply(params, x), atol=1e-6)
+    text = jaxpr_of_gradient(lambda params: ours.apply(params, x), params)
+    assert "HIGHEST" in text and "optimization_barrier" not in text
