@@ -82,16 +82,17 @@ def test_the_algorithm_trains_goes_on_and_is_scored(folder):
     assert "my_loss:AdvantageLearning on pong" in run(folder, score)
 
 
-def test_the_network_trains_in_processes_that_find_both_modules(folder):
+def test_the_network_trains_with_the_algorithm(folder):
     [train] = commands("my_network:WIDE")
-    run(folder, train + SHORT)
+    run(folder, train + SHORT + " --serial")
     [made] = (folder / "runs").glob("pong-my_loss.AdvantageLearning-*")
     assert updates(made) > 0
 
 
-def test_the_engine_starts_actors_on_another_machine(folder):
+def test_the_engine_starts_processes_on_other_machines_and_all_find_the_modules(folder):
     train, status = commands("ssh_engine.py")
-    run(folder, train + SHORT + " --network=tiny")
+    own = " --algorithm=my_loss:AdvantageLearning --network=my_network:Pooled"
+    run(folder, train + SHORT + own)
     assert updates(folder / "runs" / "over_ssh") > 0
     said = run(folder, status)
     assert all(re.search(rf"actor +{index} .* stopped", said) for index in (0, 1))
