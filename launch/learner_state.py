@@ -1,14 +1,17 @@
-"""The learner's state and its step count, on disk."""
+"""The learner's state and its step count, on disk: finite, or not at all."""
 
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from launch.errors import GiveUpError
 from learner.checkpoint import Checkpointer
+from learner.divergence import DivergedError, FiniteGuard
 from learner.step_counter import StepCounter
 from learner.update import LearnerState
 
@@ -23,13 +26,17 @@ class Resumed(NamedTuple):
 
 def save(
     checkpointer: Checkpointer,
+    guard: FiniteGuard,
     state: LearnerState,
     steps: StepCounter,
     serial_state: Mapping[str, np.ndarray] | None = None,
 ) -> int:
     """Writes the learner's state and the global step count; returns the size in bytes."""
+    on_host = jax.device_get(state)
+    updates = int(on_host.updates)
+    guard.check(updates, on_host)
     counters = {"steps": steps.total, "last_inserts": steps.last_inserts}
-    path = checkpointer.save(int(state.updates), state, counters, serial_state or {})
+    path = checkpointer.save(updates, on_host, counters, serial_state or {})
     logging.info("saved %s", path)
     return path.stat().st_size
 
@@ -46,3 +53,18 @@ def restore(checkpointer: Checkpointer, fresh: LearnerState) -> Resumed:
         StepCounter(total=counters["steps"], last_inserts=counters["last_inserts"]),
         restored.named_arrays,
     )
+
+
+@contextlib.contextmanager
+def gives_up_when_diverged(guard: FiniteGuard, *, learning_rate: float) -> Iterator[None]:
+    """Turns divergence into a failure that no restart answers: it would only come again."""
+    try:
+        yield
+    except DivergedError as error:
+        finite = "no finite ones were seen"
+        if guard.last_finite is not None:
+            finite = f"those of update {guard.last_finite:,} were finite"
+        raise GiveUpError(
+            f"learning diverged: {error}; {finite}, and so is every checkpoint; start a new run "
+            f"with a --learning-rate below {learning_rate:g}, or with --max-grad-norm"
+        ) from None

@@ -8,11 +8,13 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from learner.divergence import DivergedError, all_finite
 from learner.step_counter import StepCounter
 from learner.transitions import Column, Transition
 from learner.update import LearnerState, Update, UpdateResult
@@ -49,7 +51,10 @@ class Edges:
     read_counts: Callable[[], ReplayCounts | None]  # None while the server does not answer
     publish: Callable[[LearnerState, Progress], None]
     report: Callable[[dict[str, Any]], None]
-    save: Callable[[LearnerState, StepCounter], int]  # returns the bytes written
+    # Both give the bytes written. The first returns as soon as the next update may take over the
+    # state, the other when all is on disk.
+    start_save: Callable[[LearnerState, StepCounter], Future[int]]
+    save_and_wait: Callable[[LearnerState, StepCounter], int]
     update_priorities: Callable[[np.ndarray, jax.Array], None] | None
     should_stop: Callable[[], bool]
 
@@ -109,11 +114,13 @@ class _Loop:
         self._updates = 0
         self._counts: ReplayCounts | None = None
         self._result: UpdateResult | None = None
-        self._cost: dict[str, float] = {}  # of the last checkpoint, until it is reported
+        self._saving: Future[int] | None = None  # the checkpoint that is being written
+        self._save_cost: dict[str, float] = {}  # of the last one, until it is reported
 
     def start(self, state: LearnerState) -> None:
         self._updates = self._reported_updates = int(state.updates)
-        self._reported_at = self._saved_at = self._clock()
+        self._reported_at = self._clock()
+        self._save_due_at = self._reported_at + self._periods.save_seconds
         if self._periods.publish_between:
             self._publish(state)
 
@@ -145,7 +152,7 @@ class _Loop:
         # When finished, these very parameters were just published, as the last ones.
         if self._periods.publish_between and not self.finished:
             self._publish(state)
-        self._save(state)
+        self._save_and_wait(state)
         self._report()
 
     def _take(self, *, timeout_seconds: float) -> Batch | None:
@@ -166,21 +173,38 @@ class _Loop:
             self._steps.observe(counts.inserts)
 
     def _save_if_due(self, state: LearnerState) -> None:
-        if self._clock() - self._saved_at >= self._periods.save_seconds:
-            self._read_counts()
-            try:
-                self._save(state)
-            except OSError as error:
-                # A full disk must not end the training; only the last save has to succeed.
-                logging.error("no checkpoint was written: %s", error)
-                self._cost = {"checkpoint_failed": 1}
-            self._saved_at = self._clock()
-
-    def _save(self, state: LearnerState) -> None:
+        self._settle_save()
+        if self._clock() < self._save_due_at:
+            return
+        self._save_due_at = self._clock() + self._periods.save_seconds
+        if self._saving is not None:
+            logging.warning("the last checkpoint is still being written: the disk is slow or hangs")
+            return
+        self._read_counts()
+        jax.block_until_ready(self._result)  # the device may go on; only what follows is a loss
         before = self._clock()
-        size_bytes = self._edges.save(state, self._steps)
+        self._saving = self._edges.start_save(state, self._steps)
+        self._save_cost = {"checkpoint_seconds": self._clock() - before}
+
+    def _settle_save(self) -> None:
+        """Takes in how the checkpoint under way ended, if it did."""
+        if self._saving is None or not self._saving.done():
+            return
+        try:
+            self._save_cost["checkpoint_bytes"] = self._saving.result()
+        except OSError as error:
+            # A full disk must not end the training; only the last save has to succeed.
+            logging.error("no checkpoint was written: %s", error)
+            self._save_cost = {"checkpoint_failed": 1}
+        self._saving = None
+
+    def _save_and_wait(self, state: LearnerState) -> None:
+        jax.block_until_ready(self._result)
+        before = self._clock()
+        size_bytes = self._edges.save_and_wait(state, self._steps)
+        self._settle_save()
         seconds = self._clock() - before
-        self._cost = {"checkpoint_seconds": seconds, "checkpoint_bytes": size_bytes}
+        self._save_cost = {"checkpoint_seconds": seconds, "checkpoint_bytes": size_bytes}
 
     def _report_if_due(self) -> None:
         if self._clock() - self._reported_at >= self._periods.report_seconds:
@@ -190,6 +214,8 @@ class _Loop:
     def _report(self) -> None:
         # Reading the scalars waits for the device, so that the time covers the updates counted.
         scalars = jax.device_get(self._result.scalars) if self._result is not None else {}
+        if not all_finite(scalars):
+            raise DivergedError(self._updates)
         now = self._clock()
         seconds = max(now - self._reported_at, 1e-9)
         row: dict[str, Any] = {
@@ -202,7 +228,8 @@ class _Loop:
             inserts = self._counts.inserts - self._periods.warmup_steps
             row["samples_per_insert"] = self._counts.samples / inserts
         row |= {name: float(scalar) for name, scalar in scalars.items()}
-        row |= self._cost
-        self._cost = {}
+        if self._saving is None:
+            row |= self._save_cost
+            self._save_cost = {}
         self._edges.report(row)
         self._reported_at, self._reported_updates, self._waited_seconds = now, self._updates, 0.0

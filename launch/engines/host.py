@@ -130,14 +130,15 @@ class _Host:
             stop=self._stop,
             taken_over=taken_over,
         )
-        if outcome in (Outcome.FINISHED, Outcome.FAILED) and not taken_over():
+        over = outcome in (Outcome.FINISHED, Outcome.FAILED, Outcome.HOPELESS)
+        if over and not taken_over():
             # Nobody else tells the actor hosts that the run is over.
             self._run_dir.stop_file.touch()
         return outcome
 
     def _exit_code(self, outcome: Outcome) -> ExitCode:
         note(f"{this_host()}: {outcome.value}")
-        if outcome in (Outcome.FAILED, Outcome.LOST):
+        if outcome in (Outcome.FAILED, Outcome.HOPELESS, Outcome.LOST):
             return ExitCode.FAILED
         if outcome is Outcome.UNSAVED:
             complain(f"host {this_host()}: {UNSAVED_TEXT}")

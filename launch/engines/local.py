@@ -61,6 +61,9 @@ def _conclude(outcome: Outcome, run_dir: RunDir, stop: StopSignals) -> ExitCode:
     if outcome is Outcome.FAILED:
         complain(f"the run failed; {resume}")
         return ExitCode.FAILED
+    if outcome is Outcome.HOPELESS:
+        complain(f"the run failed for good, as it would again; {run_dir.root} keeps what it saved")
+        return ExitCode.FAILED
     if outcome is Outcome.UNSAVED:
         complain(f"{UNSAVED_TEXT}; {resume}")
         return stop.exit_code_unsaved

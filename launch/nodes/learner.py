@@ -1,5 +1,6 @@
 """The learner node: batches from Reverb, parameters back to it, checkpoints to disk."""
 
+import functools
 import logging
 import pathlib
 from typing import Any
@@ -12,13 +13,15 @@ import reverb
 from launch import build, heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
-from launch.learner_state import restore, save
+from launch.learner_state import gives_up_when_diverged, restore, save
 from launch.nodes.learner_heartbeat import LearnerHeartbeat
 from launch.nodes.tables import item_layout, prioritization_of
 from launch.replay import IN_FLIGHT_BATCHES
 from launch.run_dir import RunDir
 from learner import acting
+from learner.background_save import BackgroundSave
 from learner.checkpoint import Checkpointer
+from learner.divergence import FiniteGuard
 from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
@@ -31,24 +34,37 @@ from reverb_server.priorities import PriorityUpdater
 
 def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Trains from the newest checkpoint, if there is one, until done or told to stop."""
+    guard = FiniteGuard()
+    with gives_up_when_diverged(guard, learning_rate=build.learning_rate(config)):
+        _train(config, RunDir(run_dir), client, guard)
+
+
+def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: FiniteGuard) -> None:
     stop = lp.stop_event()
     heart = heartbeat.of_this_process("learner")
     heart.beat(Phase.STARTING)
     build.own_backend().prepare_process()
     state, update = build.make_learner(config)
-    checkpointer = Checkpointer(RunDir(run_dir).checkpoints, keep=config.learner.keep_checkpoints)
+    checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
     source = make_sampler(config, client.server_address)
     publisher = ParamsPublisher(client)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
     priorities = PriorityUpdater(client) if config.replay.prioritized else None
+    saves = BackgroundSave(functools.partial(save, checkpointer, guard))
     flatten = jax.jit(acting.flatten_acting)
 
     def publish(state: LearnerState, progress: Progress) -> None:
         # A copy on the device, before the next update takes over the buffers.
         flat = flatten(state.params)
+
+        def on_host() -> np.ndarray:
+            values = np.asarray(flat)
+            guard.check(progress.updates, values)
+            return values
+
         publisher.publish(
-            lambda: np.asarray(flat),
+            on_host,
             version=progress.updates,
             steps=progress.steps,
             finished=progress.finished,
@@ -75,7 +91,8 @@ def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
             read_counts=lambda: _counts(client),
             publish=publish,
             report=report_row,
-            save=lambda state, steps: save(checkpointer, state, steps),
+            start_save=saves.start,
+            save_and_wait=saves.finish,
             update_priorities=priorities,
             should_stop=stop.is_set,
         )

@@ -50,13 +50,13 @@ class LearnerHeartbeat:
             self._replay_answers = counts is not None
             return counts
 
-        def save(state: LearnerState, steps: StepCounter) -> int:
+        def save_and_wait(state: LearnerState, steps: StepCounter) -> int:
             self._heartbeat.beat(Phase.SAVING)
-            size_bytes = edges.save(state, steps)
-            self._heartbeat.beat(Phase.UPDATING, self._updates)
-            return size_bytes
+            return edges.save_and_wait(state, steps)
 
-        return dataclasses.replace(edges, next_batch=next_batch, read_counts=read_counts, save=save)
+        return dataclasses.replace(
+            edges, next_batch=next_batch, read_counts=read_counts, save_and_wait=save_and_wait
+        )
 
     def of_update(self, update: Update) -> Update:
         """The same update, heard."""

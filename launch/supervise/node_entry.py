@@ -19,7 +19,7 @@ from launchpad import address as lp_address
 from launchpad import context as lp_context
 from launchpad.launch import worker_manager
 
-from launch.errors import ExitCode
+from launch.errors import ExitCode, GiveUpError
 from launch.program import make_program
 from launch.run_dir import RunDir
 from launch.supervise.node_process import DUMP_SIGNAL
@@ -98,6 +98,10 @@ def main(argv: list[str]) -> None:
     except OthersAwayError as error:
         logging.warning("%s", error)
         _exit(ExitCode.COME_BACK)
+    except GiveUpError as error:
+        # On a line of its own, which the supervisor quotes.
+        logging.error("%s-%s gives up:\n%s", role, index, error)
+        _exit(ExitCode.GIVE_UP)
     except BaseException:
         logging.exception("%s-%s failed", role, index)
         _exit(1)

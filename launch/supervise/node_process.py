@@ -102,6 +102,11 @@ class NodeProcess:
         return self.exit_code == ExitCode.COME_BACK
 
     @property
+    def gave_up(self) -> bool:
+        """Whether it said itself that starting it again would only repeat its failure."""
+        return self.exit_code == ExitCode.GIVE_UP
+
+    @property
     def finished(self) -> bool:
         """Whether it has done its work, even where its process serves others until it is told."""
         said = self.progress is not None and self.progress.finished(self.spec.name.role)
@@ -136,6 +141,8 @@ class NodeProcess:
     def last_words(self) -> str:
         """Why it is not started again, or only now and then."""
         log = self.spec.log_file
+        if self.gave_up:
+            return f"{self.label} gave up: {last_line(log)}"
         failed = f"{self.label} failed {self._failures} times in a row"
         return f"{failed}: {self.problem or last_line(log)} (see {log})"
 
@@ -210,7 +217,7 @@ class NodeProcess:
             self.state = State.DONE
         else:
             self._start_after = now + self._backoff_seconds()
-            gives_up = self.keeps_failing and self.spec.essential
+            gives_up = (self.keeps_failing or self.gave_up) and self.spec.essential
             self.state = State.FAILED if gives_up else State.WAITING
 
     def _backoff_seconds(self) -> float:

@@ -35,6 +35,7 @@ class Outcome(enum.Enum):
     STOPPED = "stopped"
     UNSAVED = "stopped without a last checkpoint"
     FAILED = "failed"
+    HOPELESS = "failed for good"  # and would again
     LOST = "lost"  # its folder is gone
     REPLACED = "replaced"  # by another host, which owns the run's files now
 
@@ -104,7 +105,8 @@ class Supervisor:
             failed = [node for node in self._nodes if node.state is State.FAILED]
             if failed:
                 self._on_event(failed[0].last_words())
-                return self._end(Outcome.FAILED, self._stop_steps)
+                outcome = Outcome.HOPELESS if failed[0].gave_up else Outcome.FAILED
+                return self._end(outcome, self._stop_steps)
             finishing = [n for n in self._nodes if n.spec.name.role == self._finishing_role]
             if finishing and all(node.finished for node in finishing):
                 return self._end(Outcome.FINISHED, self._finish_steps)

@@ -2,13 +2,15 @@
 
 import dataclasses
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from learner.divergence import DivergedError
 from learner.loop import Batch, Edges, Periods, Progress, ReplayCounts, run_learner
 from learner.step_counter import StepCounter
 from learner.update import LearnerState, UpdateResult
@@ -27,10 +29,14 @@ class World:
     counts_script: Iterator[int | None] | None = None
     prioritized: bool = False
     disk_full_until: float = 0.0
+    write_seconds: float = 0.0  # how long a checkpoint is on its way to disk
+    diverges_at: float = NEVER
 
     def __post_init__(self) -> None:
         self.now = 0.0
         self.tape: list[tuple[str, Any]] = []
+        self.under_way: Written | None = None
+        self.start_edge = self.start_save
 
     def clock(self) -> float:
         assert self.now < 1000.0, "the loop does not end"
@@ -46,14 +52,26 @@ class World:
         self.now += 1.0
         updates = int(state.updates) + self.updates_per_call
         self.tape.append(("update", updates))
-        scalars = {"loss": jnp.float32(updates / 2)}
+        scalars = {"loss": jnp.float32(updates / 2), "grad_norm": jnp.float32(1.0)}
+        if self.now >= self.diverges_at:
+            scalars["grad_norm"] = jnp.float32(np.nan)
         return state._replace(updates=jnp.int32(updates)), UpdateResult(jnp.ones(2), scalars)
 
-    def save(self, state: LearnerState, steps: StepCounter) -> int:
-        if self.now < self.disk_full_until:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        self.tape.append(("save", (int(state.updates), steps.total)))
-        return 1000
+    def start_save(self, state: LearnerState, steps: StepCounter) -> Future[int]:
+        content = int(state.updates), steps.total
+        self.tape.append(("begin", content))
+
+        def write() -> int:
+            if self.now < self.disk_full_until:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            self.tape.append(("save", content))
+            return 1000
+
+        self.under_way = Written(self, write, after=self.under_way)
+        return self.under_way
+
+    def save_and_wait(self, state: LearnerState, steps: StepCounter) -> int:
+        return self.start_edge(state, steps).result(60.0)
 
     def publish(self, state: LearnerState, progress: Progress) -> None:
         assert progress.updates == int(state.updates)
@@ -73,7 +91,8 @@ class World:
             read_counts=self.counts,
             publish=self.publish,
             report=lambda row: self.tape.append(("report", row)),
-            save=self.save,
+            start_save=self.start_edge,
+            save_and_wait=self.save_and_wait,
             update_priorities=(
                 (lambda keys, td: self.tape.append(("priorities", (keys.tolist(), td.tolist()))))
                 if self.prioritized
@@ -92,6 +111,24 @@ class World:
 
     def all(self, kind: str) -> list[Any]:
         return [value for name, value in self.tape if name == kind]
+
+
+class Written(Future[int]):
+    """A checkpoint that is on disk some seconds later; whoever needs it waits."""
+
+    def __init__(self, world: World, write: Callable[[], int], after: "Written | None"):
+        super().__init__()
+        self.world, self.write = world, write
+        begins_at = world.now if after is None else max(world.now, after.done_at)
+        self.done_at = begins_at + world.write_seconds
+
+    def done(self) -> bool:
+        return self.world.now >= self.done_at
+
+    def result(self, timeout: float | None = None) -> int:
+        assert timeout is not None or self.done(), "a wait without bound"
+        self.world.now = max(self.world.now, self.done_at)
+        return self.write()
 
 
 class Device:
@@ -212,6 +249,7 @@ def test_reports_say_how_fast_and_how_well_it_learns() -> None:
         "data_wait_fraction": 0.0,
         "samples_per_insert": 800 / 50,
         "loss": 5.0,
+        "grad_norm": 1.0,
     }
     assert (second["updates"], second["updates_per_second"]) == (20, 1.0)
 
@@ -234,8 +272,8 @@ def test_a_wait_counts_from_when_the_device_is_done() -> None:
     device = Device(world)
     world.update = device.update  # type: ignore[method-assign]
     world.run(periods(), StepCounter())
-    # Nine batches; the last update is dispatched after 10.25 seconds.
-    assert world.all("report")[0]["data_wait_fraction"] == pytest.approx(9 * 0.25 / 10.25)
+    # Nine batches; the last update is dispatched after 10.25 seconds, and done a second later.
+    assert world.all("report")[0]["data_wait_fraction"] == pytest.approx(9 * 0.25 / 11.25)
 
 
 def test_before_the_warm_up_is_over_there_is_no_ratio_to_report() -> None:
@@ -248,6 +286,62 @@ def test_checkpoints_are_written_by_the_clock_and_once_more_at_the_end() -> None
     world = World(stop_at_seconds=25)
     world.run(periods(save_seconds=10.0), StepCounter())
     assert world.all("save") == [(10, 100), (20, 200), (25, 250)]
+
+
+def test_updates_go_on_while_a_checkpoint_is_written() -> None:
+    world = World(stop_at_seconds=25, write_seconds=3.5)
+    world.run(periods(save_seconds=10.0), StepCounter())
+    assert world.all("update") == list(range(1, 26))
+    assert world.tape.index(("save", (10, 100))) > world.tape.index(("update", 13))
+
+
+def test_a_checkpoint_waits_for_the_one_under_way_and_the_last_is_waited_for() -> None:
+    world = World(stop_at_seconds=25, write_seconds=12.0)
+    world.run(periods(save_seconds=5.0), StepCounter())
+    assert world.all("begin") == [(5, 50), (20, 200), (25, 250)]
+    assert sorted(world.all("save")) == world.all("begin")
+    # The one under way at the end takes until 32, the last one 12 seconds more.
+    assert world.now == 44.0
+
+
+def test_a_report_says_what_a_checkpoint_cost_once_it_is_on_disk() -> None:
+    world = World(stop_at_seconds=17, write_seconds=3.5)
+
+    def slow_to_begin(state: LearnerState, steps: StepCounter) -> Future[int]:
+        world.now += 0.25
+        return world.start_save(state, steps)
+
+    world.start_edge = slow_to_begin
+    world.run(periods(save_seconds=10.0, report_seconds=1.0), StepCounter())
+    told = [
+        (row["updates"], row["checkpoint_seconds"], row["checkpoint_bytes"])
+        for row in world.all("report")
+        if "checkpoint_seconds" in row
+    ]
+    # The learner itself lost a quarter of a second each time; of the last it waited for the disk.
+    assert told == [(15, 0.25, 1000), (17, 3.75, 1000)]
+
+
+def test_an_error_while_a_checkpoint_is_written_is_not_swallowed() -> None:
+    world = World(stop_at_seconds=40.0)
+
+    def broken(state: LearnerState, steps: StepCounter) -> Future[int]:
+        failed: Future[int] = Future()
+        failed.set_exception(ValueError("no such array"))
+        return failed
+
+    world.start_edge = broken
+    with pytest.raises(ValueError, match="no such array"):
+        world.run(periods(save_seconds=10.0), StepCounter())
+    assert world.now == 11.0
+
+
+def test_a_loss_that_is_not_finite_ends_the_loop_without_a_checkpoint() -> None:
+    world = World(diverges_at=12.0)
+    with pytest.raises(DivergedError, match="after update 20"):
+        world.run(periods(save_seconds=10.0, report_seconds=10.0), StepCounter())
+    assert world.all("save") == [(10, 100)]
+    assert [row["updates"] for row in world.all("report")] == [10]
 
 
 def test_priorities_go_back_with_the_keys_of_their_batch() -> None:

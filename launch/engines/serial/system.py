@@ -10,6 +10,7 @@ parameters of one that was not.
 """
 
 import dataclasses
+import functools
 import signal
 import time
 from typing import Any
@@ -30,14 +31,17 @@ from launch.engines.serial.stored_parts import (
     join_parts,
     split_parts,
 )
-from launch.errors import ExitCode, InputError
-from launch.learner_state import restore, save
+from launch.errors import ExitCode, GiveUpError, InputError
+from launch.learner_state import gives_up_when_diverged, restore, save
 from launch.monitor.plain_view import PlainView
 from launch.monitor.snapshot import RunState
 from launch.run_dir import RunDir
 from launch.seeds import environment_seed, seed_for
+from launch.terminal import complain
 from learner import acting
+from learner.background_save import finished_save
 from learner.checkpoint import Checkpointer
+from learner.divergence import FiniteGuard
 from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.step_counter import StepCounter
 from learner.update import LearnerState
@@ -52,7 +56,11 @@ def train_serially(config: Config, run_dir: RunDir) -> ExitCode:
     system = SerialSystem(config, run_dir)
     signal.signal(signal.SIGINT, lambda *_: system.request_stop())
     signal.signal(signal.SIGTERM, lambda *_: system.request_stop())
-    system.run()
+    try:
+        system.run()
+    except GiveUpError as error:
+        complain(str(error))
+        return ExitCode.FAILED
     return ExitCode.INTERRUPTED if system.stop_requested else ExitCode.DONE
 
 
@@ -70,6 +78,7 @@ class SerialSystem:
             rng=np.random.default_rng(seed_for(config, "sampler")),
         )
         self._log = _Log(config, run_dir)
+        self._guard = FiniteGuard()
         self._acting: ActingParams | None = None
         network = build.network_of(config)
         self._greedy = acting.make_greedy(network)
@@ -90,6 +99,11 @@ class SerialSystem:
 
     def run(self) -> LearnerState:
         """Trains to the end; returns the final state."""
+        rate = build.learning_rate(self._config)
+        with gives_up_when_diverged(self._guard, learning_rate=rate):
+            return self._run()
+
+    def _run(self) -> LearnerState:
         if self._acting is None:
             updates = int(self._state.updates)
             self._publish(self._state, Progress(updates, self._steps.total, finished=False))
@@ -100,7 +114,8 @@ class SerialSystem:
             read_counts=lambda: ReplayCounts(self._replay.inserts, self._replay.samples),
             publish=self._publish,
             report=self._report,
-            save=self._save,
+            start_save=functools.partial(finished_save, self._save),
+            save_and_wait=self._save,
             update_priorities=None,
             should_stop=lambda: self.stop_requested,
         )
@@ -126,7 +141,7 @@ class SerialSystem:
         for index, actor in enumerate(self._actors):
             parts[f"actor-{index}"] = actor.state()
             parts[f"games-{index}"] = self._environments[index].state()
-        return save(self._checkpointer, state, steps, join_parts(parts))
+        return save(self._checkpointer, self._guard, state, steps, join_parts(parts))
 
     def _restore(self, parts: Parts) -> None:
         check_same_games(parts, self._config)
@@ -192,6 +207,7 @@ class SerialSystem:
         frames = self._config.frames_of(progress.steps)
         # A copy: the next update takes over the buffers.
         params = jax.tree.map(np.array, acting.acting_params(state.params))
+        self._guard.check(progress.updates, params)
         self._acting = ActingParams(params, progress.updates, frames, age_seconds=0.0)
         row = self._evaluation.if_due(params, frames, finished=progress.finished)
         if row is not None:

@@ -6,6 +6,7 @@ from launch import build
 from launch.learner_state import save
 from launch.run_dir import RunDir
 from learner.checkpoint import Checkpointer
+from learner.divergence import FiniteGuard
 from learner.step_counter import StepCounter
 from tests.launch.tiny_run import tiny_config
 
@@ -17,5 +18,6 @@ def scored_run(tmp_path_factory):
     config = tiny_config()
     run_dir.create(config)
     state, _ = build.make_learner(config)
-    save(Checkpointer(run_dir.checkpoints), state, StepCounter(total=400, last_inserts=400))
+    steps = StepCounter(total=400, last_inserts=400)
+    save(Checkpointer(run_dir.checkpoints), FiniteGuard(), state, steps)
     return run_dir.root

@@ -24,7 +24,8 @@ class World:
                 read_counts=lambda: self.counts,
                 publish=lambda state, progress: None,
                 report=lambda row: None,
-                save=lambda state, steps: self.beats.append("file") or 7,
+                start_save=lambda state, steps: None,
+                save_and_wait=lambda state, steps: self.beats.append("file") or 7,
                 update_priorities=None,
                 should_stop=lambda: False,
             )
@@ -60,9 +61,13 @@ def test_the_first_update_compiles_and_all_are_counted(world):
     ]
 
 
-def test_a_checkpoint_is_announced_before_it_is_written(world):
-    assert world.edges.save(None, None) == 7
-    assert world.beats == [Beat(Phase.SAVING), "file", Beat(Phase.UPDATING, 100)]
+def test_a_checkpoint_that_is_waited_for_is_announced_and_one_in_the_background_covers_nothing_up(
+    world,
+):
+    world.edges.start_save(None, None)
+    assert world.beats == []
+    assert world.edges.save_and_wait(None, None) == 7
+    assert world.beats == [Beat(Phase.SAVING), "file"]
 
 
 def test_waiting_for_data_counts_while_its_source_comes_round(world):

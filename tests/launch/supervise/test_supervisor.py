@@ -158,6 +158,16 @@ def test_a_node_that_keeps_failing_ends_the_run_with_its_last_words(site, monkey
     assert any("a-0 failed 2 times in a row: no such game" in event for event in site.events)
 
 
+def test_a_node_that_gives_up_is_not_started_again_and_has_the_last_word(site):
+    code = f"import sys\nprint('diverged after update 7')\nsys.exit({int(ExitCode.GIVE_UP)})"
+    supervisor = site.supervisor([site.spec("a", code), site.spec("main", FOREVER)])
+    assert supervisor.run() is Outcome.HOPELESS
+    assert site.events == ["a-0 gave up: diverged after update 7"]
+    status = json.loads((site.root / "status.json").read_text())
+    assert status["state"] == "failed for good"
+    assert {node["role"]: node["restarts"] for node in status["nodes"]} == {"a": 0, "main": 0}
+
+
 def test_a_node_that_a_signal_suspended_is_killed_and_started_again(site, monkeypatch):
     monkeypatch.setattr("launch.supervise.node_process.SUSPENDED_SECONDS", 0.3)
     code = """

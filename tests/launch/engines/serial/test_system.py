@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from launch import build
-from launch.engines.serial.system import SerialSystem
-from launch.errors import InputError
+from launch.engines.serial.system import SerialSystem, train_serially
+from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from learner import acting
+from learner.divergence import all_finite
 from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config
 
@@ -158,3 +159,23 @@ def test_a_stop_request_ends_the_run_with_a_checkpoint(tmp_path):
     state = system.run()
     assert int(state.updates) == 0
     assert list(run_dir.checkpoints.glob("checkpoint-*.npz"))
+
+
+def test_a_diverged_run_fails_in_one_line_and_keeps_its_finite_checkpoints(
+    tmp_path, capsys, restored_signals
+):
+    # A checkpoint after every update: one of the last finite state is there, and none after it.
+    config = tiny_config(learning_rate=1e25, checkpoint_seconds=1e-6)
+    run_dir = RunDir(tmp_path)
+    run_dir.create(config)
+    assert train_serially(config, run_dir) is ExitCode.FAILED
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("vantage: error: learning diverged: values are NaN or infinite after")
+    assert line.endswith("with a --learning-rate below 1e+25, or with --max-grad-norm")
+    checkpoints = sorted(run_dir.checkpoints.iterdir())
+    assert checkpoints
+    for path in checkpoints:
+        with np.load(path) as stored:
+            assert all(all_finite(stored[name]) for name in stored.files)
+    newest = int(checkpoints[-1].stem.rpartition("-")[2])
+    assert f"those of update {newest:,} were finite" in line
