@@ -59,7 +59,12 @@ class PriorityUpdater:
 
 
 def update_priorities(client: reverb.Client, keys: np.ndarray, td: np.ndarray) -> None:
-    """Sets the priorities of sampled items to their absolute error. Waits for the server."""
-    priorities = np.abs(td) + _FLOOR
-    updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
+    """Sets the priorities of sampled items to their absolute error. Waits for the server.
+
+    Errors of diverged learning are left out: the server refuses NaN, and would sample an infinite
+    priority for ever. That learning diverged is for the learner to say.
+    """
+    finite = np.isfinite(td)
+    priorities = np.abs(td[finite]) + _FLOOR
+    updates = dict(zip(keys[finite].tolist(), priorities.tolist(), strict=True))
     client.mutate_priorities(tables.REPLAY, updates=updates)

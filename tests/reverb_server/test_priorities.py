@@ -67,6 +67,29 @@ def test_new_priorities_decide_what_is_sampled(make_server: MakeServer, connect:
     assert set(batch.keys.tolist()) == {int(keys[5])}
 
 
+def test_errors_of_diverged_learning_change_no_priority(
+    make_server: MakeServer, connect: Connect
+) -> None:
+    scheme = tables.Prioritization(alpha=1.0, beta=0.4)
+    server = make_server(prioritization=scheme)
+    with open_writer(connect(server)) as target:
+        play(target, make_streams(1, [16]), 1)
+    keys = item_keys(server, 16)
+    errors = np.zeros(16, np.float32)
+    errors[5] = 1e6
+    errors[6], errors[7], errors[8] = np.nan, np.inf, -np.inf
+    updater = priorities.PriorityUpdater(connect(server))
+    updater(keys[:5], np.full(5, np.nan))
+    updater(keys, errors)
+    updater.close(timeout_seconds=30.0)
+
+    batch = open_sampler(server, prioritization=scheme, batch_size=32)()
+
+    assert batch is not None
+    assert set(batch.keys.tolist()) <= {int(key) for key in keys[5:9]}
+    assert int(keys[5]) in batch.keys
+
+
 def test_the_learner_is_not_held_by_priorities_for_a_server_that_is_gone(
     make_server: MakeServer, connect: Connect
 ) -> None:

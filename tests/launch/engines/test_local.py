@@ -171,6 +171,24 @@ def test_replay_in_the_learners_process_trains_to_the_end_too(tmp_path, start):
     assert list(run.run_dir.replay.iterdir())
 
 
+def test_a_run_whose_learning_diverges_fails_once_and_says_why(tmp_path, start):
+    # Without reports and checkpoints it is what would be published that shows it.
+    quiet = ("--report-seconds=10000", "--checkpoint-seconds=10000")
+    diverging = ("--learning-rate=1e25", "--prioritized")
+    run = start(tmp_path / "run", *TINY_FLAGS, *ENDLESS, *quiet, *diverging)
+    output, _ = run.process.communicate(timeout=WAIT_SECONDS)
+    assert run.process.returncode == 1, output
+    [words] = [line for line in output.splitlines() if "learner-0" in line]
+    assert words.startswith(
+        "learner-0 gave up: learning diverged: values are NaN or infinite after"
+    )
+    assert "those of update 0 were finite" in words and "--learning-rate below 1e+25" in words
+    assert "the run failed for good" in output and "--resume" not in output
+    assert {name: node["restarts"] for name, node in run.nodes().items()}["learner-0"] == 0
+    assert run.status()["state"] == "failed for good"
+    assert not list(run.run_dir.checkpoints.glob("*"))
+
+
 def only_reverb_listens(run: Run, family: list[psutil.Process]) -> None:
     """The one listening port of the whole run is the one in its address file, held by replay."""
     listening = {
