@@ -153,7 +153,7 @@ def optimizer_options(config: Config) -> OptimizerOptions:
     )
 
 
-def learner_periods(config: Config) -> Periods:
+def learner_periods(config: Config, *, serial: bool = False) -> Periods:
     """How often the learner publishes, reports and saves, and when it is done."""
     return Periods(
         total_steps=config.total_steps,
@@ -161,5 +161,6 @@ def learner_periods(config: Config) -> Periods:
         publish_updates=config.learner.publish_period_updates,
         updates_per_batch=config.learner.updates_per_dispatch,
         report_seconds=config.report_seconds,
-        save_seconds=config.learner.checkpoint_seconds,
+        save_seconds=config.save_seconds(serial=serial),
+        publish_between=not serial,
     )

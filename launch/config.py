@@ -128,8 +128,8 @@ class LearnerConfig:
     """Fit mu to the actions taken, or to the whole distribution they were drawn from."""
     publish_period_updates: Annotated[int, COUNT] = 100
     """Updates between parameter broadcasts."""
-    checkpoint_seconds: Annotated[float, POSITIVE] = 300.0
-    """How often the learner is written to disk."""
+    checkpoint_seconds: Annotated[float | None, POSITIVE] = None
+    """How often the learner is written to disk; None: 60, or 300 with --serial and its replay."""
     keep_checkpoints: Annotated[int, COUNT] = 3
     """Learner checkpoints kept."""
 
@@ -183,6 +183,13 @@ class Config:
         """Updates the rate limiter allows in that many steps."""
         learned_from = self.total_steps - self.replay.warmup_steps
         return int(learned_from * self.replay.samples_per_insert / self.learner.batch_size)
+
+    def save_seconds(self, *, serial: bool) -> float:
+        """How often the learner is written to disk, with the default filled in."""
+        given = self.learner.checkpoint_seconds
+        if given is not None:
+            return given
+        return 300.0 if serial else 60.0
 
     @property
     def epsilon_decay_frames(self) -> int:

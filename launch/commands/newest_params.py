@@ -1,6 +1,5 @@
 """The newest checkpoint of a run, for commands that play instead of learn."""
 
-import math
 from typing import Any, NamedTuple
 
 from launch import build
@@ -38,7 +37,7 @@ def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
         raise InputError(str(error)) from None
     if state is fresh:
         raise InputError(
-            f"'{run_dir.checkpoints}' holds no checkpoint yet; one is written every "
-            f"{math.ceil(config.learner.checkpoint_seconds)} s and when the run stops"
+            f"'{run_dir.checkpoints}' holds no checkpoint yet; one is written now and then "
+            "(--checkpoint-seconds) and when the run stops"
         )
     return NewestParams(state.params, int(state.updates), config.frames_of(steps.total))

@@ -9,7 +9,6 @@ the parameters the actors hold), so a run that is stopped or killed and resumed 
 parameters of one that was not.
 """
 
-import dataclasses
 import functools
 import signal
 import time
@@ -124,7 +123,7 @@ class SerialSystem:
             update=self._update,
             steps=self._steps,
             edges=edges,
-            periods=dataclasses.replace(build.learner_periods(self._config), publish_between=False),
+            periods=build.learner_periods(self._config, serial=True),
         )
 
     def _save(self, state: LearnerState, steps: StepCounter) -> int:
