@@ -54,7 +54,7 @@ class LadderEpsilon:
 
 
 class Choice(NamedTuple):
-    """Actions taken, with the greedy ones they came from."""
+    """Actions to play, and the greedy ones they came from."""
 
     actions: np.ndarray  # int32 [E]
     greedy: np.ndarray  # int32 [E]

@@ -38,8 +38,8 @@ def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
     return program
 
 
-# Each node's module is imported in the process that runs it: replay and the monitor need neither
-# the network nor an emulator.
+# Each node's module is imported by the process that runs it: replay and the monitor need neither
+# networks nor emulators.
 
 
 def _run_learner(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:

@@ -24,7 +24,7 @@ _NOT_WRITTEN = (RuntimeError, LookupError, ValueError)
 class Written(NamedTuple):
     """What a checkpoint cost."""
 
-    seconds: float  # the server served nobody for so long
+    seconds: float  # in which the server answered nobody
     size_bytes: int
 
 

@@ -20,6 +20,8 @@ from reverb_server import tables
 from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
 from reverb_server.params_check import Counters, ParamsLimits, fault_of
 
+_NOTHING_NEWER = "none: the server answers but has nothing newer"
+
 
 class PublishedParams(NamedTuple):
     """One version of the acting parameters."""
@@ -47,7 +49,7 @@ class ParamsPublisher:
     def __init__(self, client: reverb.Client, *, timeout_seconds: float = 60.0):
         """A version not taken within `timeout_seconds` gives way to a newer one, or is resent."""
         self._client = client
-        self._timeout_ms = max(int(timeout_seconds * 1000), 1)  # 0 would mean for ever
+        self._timeout_ms = max(int(timeout_seconds * 1000), 1)  # to Reverb, 0 is no limit
         self._lock = threading.Condition()
         self._pending: _Version | None = None
         self._closing = False
@@ -67,7 +69,7 @@ class ParamsPublisher:
             self._lock.notify()
 
     def close(self, timeout_seconds: float = 10.0) -> None:
-        """Sends what is waiting, for so long at most. Raises what ended the thread, if anything."""
+        """Sends what is waiting, within the limit. Raises what ended the thread, if anything."""
         with self._lock:
             self._closing = True
             self._lock.notify()
@@ -161,6 +163,7 @@ class ParamsPuller:
         self._seen_inserts = -1
         self._last_problem = "no answer yet"
         self.rejected_versions = 0
+        self._answer = _NOTHING_NEWER  # what the server holds, once it answers
         self._error: Exception | None = None
         self._arrived = threading.Event()
         self._stop = threading.Event()
@@ -181,7 +184,7 @@ class ParamsPuller:
         return None if newest is None else Snapshot(newest[0], now - newest[1])
 
     def wait_first(self, timeout_seconds: float) -> Snapshot | None:
-        """Like `get`, but waits so long for the first version."""
+        """Like `get`, but waits up to `timeout_seconds` for the first version."""
         self._arrived.wait(timeout_seconds)
         return self.get()
 
@@ -194,6 +197,7 @@ class ParamsPuller:
         while not self._stop.is_set():
             try:
                 self._poll()
+                self._last_problem = self._answer
             except SERVER_AWAY as error:
                 # The age says when it has been too long.
                 self._last_problem = str(error)
@@ -220,12 +224,12 @@ class ParamsPuller:
         counters = None if before is None else Counters(before.version, before.steps)
         fault = fault_of(data, self._limits, counters, now - taken_at)
         if fault is not None:
-            self._last_problem = f"the server holds parameters with {fault}"
+            self._answer = f"the server holds parameters with {fault}"
             if self.rejected_versions == 0:
                 logging.error("passing over parameters with %s: not this run's learner's", fault)
             self.rejected_versions += 1
             return
-        self._last_problem = "none: the server answers but has nothing newer"
+        self._answer = _NOTHING_NEWER
         header, values = data
         newest = PublishedParams(int(header[0]), int(header[1]), bool(header[2]), values)
         self._heard_at = now

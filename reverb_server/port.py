@@ -7,7 +7,7 @@ _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 
 class PortInUseError(Exception):
-    """The port cannot be had; mostly someone listens on it already."""
+    """The port cannot be bound; mostly someone listens on it already."""
 
 
 def check_port_free(port: int) -> None:

@@ -39,7 +39,7 @@ class PriorityUpdater:
             self.dropped_updates += 1
 
     def close(self, timeout_seconds: float = 2.0) -> None:
-        """Sends what is waiting, for so long at most. Raises what ended the thread, if anything."""
+        """Sends what is waiting, within the limit. Raises what ended the thread, if anything."""
         try:
             self._queue.put(None, timeout=timeout_seconds)
         except queue.Full:

@@ -3,8 +3,7 @@
 Reverb keeps `inserts * samples_per_insert - samples` within a band around its value at the end of
 the warm-up. The learner takes a whole batch at a time and holds some more in flight; actors insert
 one item at a time. If the band is narrower than both together, the learner can wait for items the
-actors are not allowed to insert. This module is plain arithmetic:
-checking a config needs no Reverb.
+actors are not allowed to insert. Plain arithmetic: checking a config needs no Reverb.
 """
 
 import dataclasses
@@ -12,7 +11,7 @@ import math
 
 
 class RateLimitError(ValueError):
-    """Settings under which actors and learner would wait for each other for ever."""
+    """Settings under which actors and learner could deadlock."""
 
 
 @dataclasses.dataclass(frozen=True)

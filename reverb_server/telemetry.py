@@ -54,7 +54,7 @@ class TelemetryWriter:
         self._writer.create_item(tables.TELEMETRY, 1.0, {"row": self._writer.history["row"][-1]})
 
     def close(self, timeout_seconds: float = 2.0) -> None:
-        """Gives the last rows so long to arrive."""
+        """Waits for the last rows to arrive, up to the limit."""
         self._flush(0, timeout_ms=max(int(timeout_seconds * 1000), 1))
         self._writer.close()
 

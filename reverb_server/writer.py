@@ -19,7 +19,7 @@ _NEW_PRIORITY = 1.0
 # would save little more and send frames nobody asked for.
 _FRAME_CHUNK, _STEP_CHUNK = 2, 10
 _WAIT_SECONDS = 0.25  # longest wait between two looks at should_stop
-_CLOSE_SECONDS = 1.0  # what the last items get, all streams together
+_CLOSE_SECONDS = 1.0  # for the last items of all streams together
 
 
 class WriteTimeoutError(OthersAwayError):
@@ -135,8 +135,8 @@ class _Stream:
             self._writer.create_item(tables.REPLAY, _NEW_PRIORITY, parts._asdict())
 
     def flush(self, max_pending_items: int, timeout_seconds: float) -> bool:
-        """True once at most `max_pending_items` are unconfirmed; waits so long at most."""
-        # 0 would mean for ever.
+        """Waits until at most `max_pending_items` are unconfirmed; whether that was in time."""
+        # To Reverb, 0 is no limit.
         timeout_ms = max(int(timeout_seconds * 1000), 1)
         try:
             self._writer.flush(max_pending_items, timeout_ms=timeout_ms)

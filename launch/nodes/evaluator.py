@@ -1,4 +1,4 @@
-"""The evaluator node: whole episodes with the newest parameters, every so many global frames."""
+"""The evaluator node: whole episodes with the newest parameters, at regular global frames."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
             return None
         published = snapshot.params
         frames = config.frames_of(published.steps)
-        # A replay server restored from a shorter run still says that that one had finished.
+        # A replay server restored from a shorter run still holds that run's final parameters.
         finished = published.finished and published.steps >= config.total_steps
         if frames < due_frames and not finished:
             stop.wait(0.5)

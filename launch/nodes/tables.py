@@ -25,7 +25,7 @@ def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:
 
 
 def prioritization_of(config: Config) -> tables.Prioritization | None:
-    """How replay is sampled; None is uniformly."""
+    """How replay is prioritized; None means uniform sampling."""
     if not config.replay.prioritized:
         return None
     return tables.Prioritization(config.replay.priority_alpha, config.replay.priority_beta)

@@ -1,4 +1,4 @@
-"""An actor's step beside its emulator and its network alone."""
+"""What an actor's step costs over its emulator and its network alone."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Each stage of the pipeline alone, beside the bare limit it could reach at best.
+"""Each stage of the pipeline alone, and the bare limit it could reach at best.
 
 Costs are in milliseconds of wall clock, best of several rounds; a stage and its limit take turns.
 """

@@ -1,12 +1,14 @@
-"""From a config to a learner: an accelerator's backend and this machine's make the same one."""
+"""From a config to components that fit each other."""
 
 import dataclasses
 
 import jax
 import numpy as np
 
+from actors import observation
 from launch import build
 from launch.profile.resident_batches import random_batch
+from learner import networks
 from learner.backend import PLAIN
 from tests.launch.tiny_run import tiny_config
 
@@ -27,3 +29,8 @@ def test_both_backends_make_the_same_repeated_update() -> None:
         found.append(update(state, batch, weights))
     assert int(found[0][0].updates) == 2
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-6), *found)
+
+
+def test_networks_take_the_stacks_that_the_environment_shows() -> None:
+    """Said twice, because `actors` and `learner` do not import each other."""
+    assert networks.OBSERVATION_SHAPE == observation.OBSERVATION_SHAPE

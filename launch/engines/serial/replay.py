@@ -26,7 +26,7 @@ class _Stored(NamedTuple):
     steps: list[Row]
 
 
-# Frames are mostly flat colour: the fastest level is nearly as small as the others.
+# Frames are mostly flat gray: the fastest level is nearly as small as the others.
 _COMPRESSION = 1
 _, *_COLUMNS = Row._fields  # all but the frame
 
