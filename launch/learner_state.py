@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from launch.errors import GiveUpError
-from learner.checkpoint import Checkpointer
+from learner.checkpoint import Checkpointer, CheckpointError
 from learner.divergence import DivergedError, FiniteGuard
 from learner.step_counter import StepCounter
 from learner.update import LearnerState
@@ -41,13 +41,17 @@ def save(
     return path.stat().st_size
 
 
-def restore(checkpointer: Checkpointer, fresh: LearnerState) -> Resumed:
+def restore(
+    checkpointer: Checkpointer, fresh: LearnerState, *, serial_state: bool = False
+) -> Resumed:
     """The newest checkpoint, or the fresh state where there is none."""
-    restored = checkpointer.restore(fresh)
+    restored = checkpointer.restore(fresh, named_arrays=serial_state)
     if restored is None:
         return Resumed(fresh, StepCounter(), {})
     logging.info("restored %s", restored.path)
     counters = restored.counters
+    if missing := {"steps", "last_inserts"} - counters.keys():
+        raise CheckpointError(f"{restored.path} has no {min(missing)}; restore a copy of it")
     return Resumed(
         jax.tree.map(jnp.asarray, restored.tree),
         StepCounter(total=counters["steps"], last_inserts=counters["last_inserts"]),

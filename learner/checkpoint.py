@@ -2,8 +2,8 @@
 
 Arrays are stored by their path in the state's tree and read back into a tree of the same shape, so
 nothing is ever unpickled. Named arrays, whose shapes may differ each time, are stored with it. A
-file appears under its final name only when it is whole on disk; its checksums are verified before
-anything in it is believed.
+file appears under its final name only when it is whole on disk; sizes are compared with what is
+expected before anything is read, and checksums before anything is believed.
 """
 
 import dataclasses
@@ -14,28 +14,21 @@ import pathlib
 import re
 import tempfile
 import types
-import zipfile
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from learner.archive import DAMAGE, Archive, ArrayKind
+
 FORMAT = 1
 _NAME = re.compile(r"^checkpoint-(\d{12})\.npz$")
 _META = "__meta__"
 _NAMED_PREFIX = "beside:"  # the prefix in files written so far
-# What reading a truncated or altered archive raises, depending on which bytes are wrong.
-_DAMAGE = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+# The counters of a learner, and what it says of its format, take a hundred bytes.
+_MAX_META_BYTES = 1 << 16
+_MAX_COUNT = 2**62
 
 
 class CheckpointError(Exception):
@@ -88,9 +81,10 @@ class Checkpointer:
         self._remove_others(path)
         return path
 
-    def restore(self, like: Any) -> Restored | None:
+    def restore(self, like: Any, *, named_arrays: bool = False) -> Restored | None:
         """Reads the newest usable checkpoint into a tree shaped as `like`; None if there is none.
 
+        Named arrays are read only when asked for: nothing says how large they may be.
         A damaged file is passed over, loudly, for the one before it. If all are damaged there is
         nothing sensible to continue from and that is an error; so is a whole file of another
         configuration, which an older one would hide.
@@ -98,8 +92,8 @@ class Checkpointer:
         paths = self._paths()
         for path in reversed(paths):
             try:
-                return _read(path, like)
-            except _DAMAGE as error:
+                return _read(path, like, named_arrays=named_arrays)
+            except DAMAGE as error:
                 logging.error("checkpoint %s is damaged (%r); trying an older one", path, error)
         if paths:
             raise CheckpointError(
@@ -112,9 +106,9 @@ class Checkpointer:
         """Raises CheckpointError if the newest readable checkpoint is of another version."""
         for path in reversed(self._paths()):
             try:
-                with np.load(path, allow_pickle=False) as stored:
-                    return _check_format(path, json.loads(bytes(stored[_META])))
-            except _DAMAGE:
+                with Archive(path) as stored:
+                    return _check_format(path, _read_meta(stored))
+            except DAMAGE:
                 continue  # `restore` passes it over too, and says so
 
     def _paths(self) -> list[pathlib.Path]:
@@ -136,45 +130,59 @@ class Checkpointer:
             leftover.unlink()
 
 
-def _read(path: pathlib.Path, like: Any) -> Restored:
-    with zipfile.ZipFile(path) as archive:
-        damaged_member = archive.testzip()
-        if damaged_member is not None:
-            raise zipfile.BadZipFile(f"wrong checksum of {damaged_member}")
-    with np.load(path, allow_pickle=False) as stored:
-        meta = json.loads(bytes(stored[_META]))
+def _read(path: pathlib.Path, like: Any, *, named_arrays: bool) -> Restored:
+    with Archive(path) as stored:
+        meta = _read_meta(stored)
         _check_format(path, meta)
         expected = {_key(p): leaf for p, leaf in _leaves(like)}
-        named = {key for key in stored.files if key.startswith(_NAMED_PREFIX)}
-        different = expected.keys() ^ (set(stored.files) - named - {_META})
+        named = {key for key in stored.names if key.startswith(_NAMED_PREFIX)}
+        different = expected.keys() ^ (stored.names - named - {_META})
         if different:
+            for name in different & stored.names:
+                stored.verify(name)  # a damaged name must not pass for that of another part
             raise CheckpointError(
                 f"{path}: {min(different)} is in only one of checkpoint and configuration; "
                 "continue with the configuration that wrote it"
             )
-        leaves = [_checked(stored[key], leaf, f"{path}: {key}") for key, leaf in expected.items()]
-        named_arrays = {key.removeprefix(_NAMED_PREFIX): stored[key] for key in named}
+        for key, leaf in expected.items():
+            _check_kind(path, stored, key, leaf)
+        leaves = [stored.read(key) for key in expected]
+        wanted = named if named_arrays else ()
+        arrays = {key.removeprefix(_NAMED_PREFIX): stored.read(key) for key in wanted}
     tree = jax.tree.unflatten(jax.tree.structure(like), leaves)
-    return Restored(path, tree, meta["counters"], named_arrays)
+    return Restored(path, tree, meta["counters"], arrays)
+
+
+def _read_meta(stored: Archive) -> dict[str, Any]:
+    """Format and counters; raises ValueError for what no version has written."""
+    if stored.size_bytes(_META) > _MAX_META_BYTES:
+        raise ValueError("it says more of itself than any checkpoint does")
+    meta = json.loads(stored.read(_META).tobytes())
+    if not isinstance(meta, dict) or not isinstance(meta["counters"], dict):
+        raise ValueError("it does not say what it is")
+    for name, count in meta["counters"].items():
+        if not isinstance(count, int) or not 0 <= count <= _MAX_COUNT:
+            raise ValueError(f"{name} is no count")
+    return meta
 
 
 def _check_format(path: pathlib.Path, meta: Mapping[str, Any]) -> None:
     if meta["format"] != FORMAT:
         raise CheckpointError(
-            f"{path}: format {meta['format']}, this version reads {FORMAT}; "
+            f"{path}: format {meta['format']!r:.20}, this version reads {FORMAT}; "
             "use the version that wrote it"
         )
 
 
-def _checked(stored: np.ndarray, leaf: Any, name: str) -> np.ndarray:
-    expected = np.shape(leaf), np.asarray(leaf).dtype
-    if (stored.shape, stored.dtype) != expected:
+def _check_kind(path: pathlib.Path, stored: Archive, key: str, leaf: Any) -> None:
+    found, expected = stored.kind(key), ArrayKind(np.shape(leaf), np.asarray(leaf).dtype)
+    if found != expected:
+        # A damaged header must not pass for that of another configuration.
+        stored.verify(key)
         raise CheckpointError(
-            f"{name} is {stored.dtype}{list(stored.shape)} in the checkpoint but "
-            f"{expected[1]}{list(expected[0])} in this configuration; "
+            f"{path}: {key} is {found} in the checkpoint but {expected} in this configuration; "
             "continue with the configuration that wrote it"
         )
-    return stored
 
 
 def _leaves(tree: Any) -> list[tuple[Any, Any]]:

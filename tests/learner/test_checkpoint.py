@@ -1,10 +1,17 @@
 """Checkpoints: exact, atomic, and never trusted blindly."""
 
+import contextlib
 import functools
+import io
 import os
 import pathlib
+import shutil
+import tracemalloc
+import zipfile
 from typing import Any
 
+import hypothesis
+import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -222,3 +229,127 @@ def test_nothing_is_unpickled(tmp_path: pathlib.Path) -> None:
     np.savez(newest, **(arrays | {key: trapped}))
     assert restored_step(tmp_path / "run") == 1
     assert not sprung.exists()
+
+
+def rewrite(path: pathlib.Path, compression: int = zipfile.ZIP_STORED, **changed: bytes) -> None:
+    """Writes an archive anew, with other bytes for some members, whatever they claim."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in {**members, **changed}.items():
+            archive.writestr(name, content)
+
+
+def header_of(shape: tuple[int, ...], descr: str = "<f4") -> bytes:
+    """The first bytes of an array, as np.save writes them."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": descr, "fortran_order": False, "shape": shape}
+    )
+    return file.getvalue()
+
+
+WEIGHTS = ".params['torso/conv_0']['w'].npy"
+
+
+def peak_bytes_of_restoring(directory: pathlib.Path, error: type[Exception] | None) -> int:
+    tracemalloc.start()
+    try:
+        if error is None:
+            assert restored_step(directory) == 1
+        else:
+            with pytest.raises(error):
+                Checkpointer(directory).restore(make_state(0.0))
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, "__meta__.npy", "beside:replay.npy"])
+def test_a_bomb_is_damage_and_takes_no_memory(tmp_path: pathlib.Path, name: str) -> None:
+    """A small file that says it is a large one, as compression allows."""
+    newest = save(tmp_path, 1, 2)[-1]
+    zeros = bytes(64 << 20)
+    rewrite(newest, zipfile.ZIP_DEFLATED, **{name: header_of((16 << 20,)) + zeros})
+    assert newest.stat().st_size < 1 << 20
+    assert peak_bytes_of_restoring(tmp_path, None) < 8 << 20
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (2, 10**15), (10**18, 10**18), (2, 2)])
+def test_a_header_that_says_more_or_less_than_there_is_is_damage(
+    tmp_path: pathlib.Path, shape: tuple[int, ...]
+) -> None:
+    newest = save(tmp_path, 1, 2)[-1]
+    rewrite(newest, **{WEIGHTS: header_of(shape) + bytes(24)})
+    assert peak_bytes_of_restoring(tmp_path, None) < 8 << 20
+
+
+def test_a_whole_array_of_another_size_is_another_configuration_and_is_not_read(
+    tmp_path: pathlib.Path,
+) -> None:
+    newest = save(tmp_path, 1, 2)[-1]
+    rewrite(newest, **{WEIGHTS: header_of((4 << 20,)) + bytes(16 << 20)})
+    assert peak_bytes_of_restoring(tmp_path, CheckpointError) < 8 << 20
+
+
+def test_named_arrays_are_read_only_when_asked_for(tmp_path: pathlib.Path) -> None:
+    arrays = {"replay": np.ones(4 << 20, np.uint8), "order": np.asfortranarray(np.eye(3)[:2])}
+    Checkpointer(tmp_path).save(1, make_state(1.0), {"steps": 1}, arrays)
+    assert peak_bytes_of_restoring(tmp_path, None) < 3 << 20
+    restored = Checkpointer(tmp_path).restore(make_state(0.0), named_arrays=True)
+    assert restored is not None and restored.named_arrays.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(restored.named_arrays[name], array)
+        assert restored.named_arrays[name].dtype == array.dtype
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"format": 1}',
+        b'{"format": 1, "counters": 3}',
+        b'{"format": 1, "counters": {"steps": "many"}}',
+        b'{"format": 1, "counters": {"steps": -1}}',
+        b'{"format": 1, "counters": {"steps": 1' + b"0" * 400 + b"}}",
+        b"[" * 60_000,
+        b"\xff",
+    ],
+)
+def test_a_checkpoint_that_does_not_say_what_it_is_is_damage(
+    tmp_path: pathlib.Path, meta: bytes
+) -> None:
+    newest = save(tmp_path, 1, 2)[-1]
+    rewrite(newest, **{"__meta__.npy": header_of((len(meta),), "|u1") + meta})
+    assert restored_step(tmp_path) == 1
+    Checkpointer(tmp_path).check_format()
+
+
+def test_a_pipe_under_the_name_of_a_checkpoint_is_not_waited_for(tmp_path: pathlib.Path) -> None:
+    save(tmp_path, 1)
+    os.mkfifo(tmp_path / "checkpoint-000000000002.npz")
+    assert restored_step(tmp_path) == 1
+
+
+@hypothesis.settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(st.data())
+def test_no_archive_whatever_is_in_it_does_more_than_be_restored_or_refused(
+    tmp_path: pathlib.Path, data: st.DataObject
+) -> None:
+    shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    [path] = save(tmp_path / "run", 1)
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(0, len(whole) - 1))
+        junk = data.draw(st.binary(min_size=1, max_size=8))
+        whole[position : position + data.draw(st.integers(0, 8))] = junk
+    path.write_bytes(whole)
+    with contextlib.suppress(CheckpointError):
+        Checkpointer(tmp_path / "run").check_format()
+        Checkpointer(tmp_path / "run").restore(make_state(0.0))

@@ -70,7 +70,9 @@ class SerialSystem:
         self._config = config
         self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
         fresh, self._update = build.make_learner(config)
-        self._state, self._steps, serial_state = restore(self._checkpointer, fresh)
+        self._state, self._steps, serial_state = restore(
+            self._checkpointer, fresh, serial_state=True
+        )
         self._replay = SerialReplay(
             n_step=config.learner.n_step,
             capacity_steps=config.replay.replay_capacity_steps,
