@@ -12,7 +12,7 @@ if [ "$1" = --version ]; then
 fi
 
 name=${PYTHON:-}
-if [[ $name == python3.* && " $* " == *" ${name#python} "* ]]; then
+if [[ $name == python[0-9].* && " $* " == *" ${name#python} "* ]]; then
     set -- "${name#python}"
     PYTHON=
 fi
