@@ -62,7 +62,8 @@ class Checkpointer:
         named_arrays: Mapping[str, np.ndarray] = types.MappingProxyType({}),
     ) -> pathlib.Path:
         """Writes one checkpoint; returns its path once it is durable."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        # Not its parents: a run directory that was deleted must not come back, half of it.
+        self._directory.mkdir(exist_ok=True)
         arrays = {_key(path): np.asarray(leaf) for path, leaf in _leaves(tree)}
         arrays |= {_NAMED_PREFIX + name: array for name, array in named_arrays.items()}
         meta = json.dumps({"format": FORMAT, "counters": dict(counters)})

@@ -37,7 +37,7 @@ class CheckpointFolder:
 
     def make_checkpointer(self) -> reverb.checkpointers.CheckpointerBase:
         """For the server: restores what is there (the default one uses a temporary folder)."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._directory.mkdir(exist_ok=True)
         self._finish_interrupted()
         self._move_damaged_away()
         return reverb.checkpointers.DefaultCheckpointer(str(self._directory))

@@ -11,7 +11,10 @@ from launch.engines.slurm.jobs import jobs_of
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.supervise.status_file import read_status
+from launch.supervise.supervisor import Outcome
 from launch.terminal import say
+
+_IN_ORDER = (Outcome.STOPPED.value, Outcome.FINISHED.value)
 
 
 class _Watched(NamedTuple):
@@ -35,7 +38,13 @@ def stop(run: pathlib.Path, timeout_seconds: float) -> ExitCode:
     alive = watched.alive()
     if not alive:
         raise InputError(f"'{run}' {watched.not_running}; nothing to stop")
-    run_dir.stop_file.touch()
+    try:
+        run_dir.stop_file.touch()
+    except OSError as error:
+        raise InputError(
+            f"cannot write '{run_dir.stop_file}': {error.strerror}; end the run with Ctrl-C or "
+            f"SIGTERM: {' '.join(alive)}"
+        ) from None
     watched.cancel(alive)
     deadline = time.monotonic() + timeout_seconds
     while alive := watched.alive():
@@ -46,8 +55,9 @@ def stop(run: pathlib.Path, timeout_seconds: float) -> ExitCode:
             )
         time.sleep(watched.poll_seconds)
     status = read_status(run_dir)
-    say(f"{run}: {'stopped' if status is None else status.state}")
-    return ExitCode.DONE
+    state = "stopped" if status is None else status.state
+    say(f"{run}: {state}")
+    return ExitCode.DONE if state in _IN_ORDER else ExitCode.FAILED
 
 
 def _supervisor(run_dir: RunDir) -> _Watched:

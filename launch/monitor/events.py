@@ -40,6 +40,7 @@ class EventWriter:
 
         try:
             if self._writer is None:
+                self.path.stat()  # TensorFlow would make a folder that was deleted anew
                 self._writer = tf.summary.create_file_writer(os.fspath(self.path))
             with self._writer.as_default():
                 for row in rows:

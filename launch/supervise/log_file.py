@@ -8,7 +8,7 @@ from typing import IO
 def open_log(path: pathlib.Path) -> IO[bytes]:
     """The log, or nothing in its place: a full disk must not keep a node from starting."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         return path.open("ab")
     except OSError:
         return open(os.devnull, "ab")

@@ -58,10 +58,16 @@ def assert_same_bits(tree: Any, expected: Any) -> None:
         assert np.asarray(leaf).tobytes() == np.asarray(wanted).tobytes()
 
 
+def test_a_run_directory_that_was_deleted_is_not_made_anew(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        save(tmp_path / "run" / "checkpoints", 1)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_state_comes_back_bit_by_bit_with_optimizer_and_counters(tmp_path: pathlib.Path) -> None:
     state = make_state(1 / 3)
-    path = Checkpointer(tmp_path / "new" / "folder").save(42, state, COUNTERS)
-    restored = Checkpointer(tmp_path / "new" / "folder").restore(make_state(0.0))
+    path = Checkpointer(tmp_path / "new").save(42, state, COUNTERS)
+    restored = Checkpointer(tmp_path / "new").restore(make_state(0.0))
     assert restored is not None
     assert_same_bits(restored.tree, state)
     assert (restored.counters, restored.path) == (COUNTERS, path)

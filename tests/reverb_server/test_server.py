@@ -104,7 +104,7 @@ def test_a_stopped_server_comes_back_with_its_items_and_counters(
     def sample_some(client: reverb.Client) -> None:
         assert len(list(client.sample(tables.REPLAY, 4, emit_timesteps=False))) == 4
 
-    directory = tmp_path / "run" / "replay"
+    directory = tmp_path / "replay"
     run(make_tables, directory, [lambda client: insert(client, 12), sample_some])
     found: dict[str, Any] = {}
 
@@ -189,6 +189,22 @@ def test_the_size_reported_is_that_of_the_files_on_disk(
     on_disk = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     assert rows[-1]["checkpoint_bytes"] == on_disk > 1000
     assert rows[-1]["checkpoint_seconds"] > 0.0
+
+
+def test_a_run_directory_that_was_deleted_is_not_made_anew(
+    make_tables: Tables, tmp_path: pathlib.Path
+) -> None:
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+
+    def delete(client: reverb.Client) -> None:
+        shutil.rmtree(run_dir)
+
+    with pytest.raises(FileNotFoundError):
+        run(make_tables, run_dir / "replay", [nothing, delete, nothing], checkpoint_seconds=1.0)
+    with pytest.raises(FileNotFoundError):
+        run(make_tables, run_dir / "replay", [nothing])
+    assert not run_dir.exists()
 
 
 def test_neither_a_clock_set_back_nor_a_half_written_checkpoint_costs_the_new_one(

@@ -1,6 +1,8 @@
 """`vantage stop` of what does not run, and of runs whose jobs are in a queue."""
 
 import dataclasses
+import errno
+import pathlib
 
 import pytest
 
@@ -25,6 +27,33 @@ def test_a_run_that_does_not_stop_in_time_is_named_with_its_process(refuse, loca
     message = refuse("stop", str(local_run.root), "--timeout", "0")
     assert "is still stopping after 0 s; wait with --timeout, or look at its logs (pid " in message
     assert local_run.stop_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [("stopped", 0), ("finished", 0), ("stopped without a last checkpoint", 1), ("failed", 1)],
+)
+def test_a_run_that_does_not_end_in_order_is_no_success(
+    local_run, monkeypatch, capsys, state, code
+):
+    write_host_status(local_run.status_file, "running", started=1.0)
+    monkeypatch.setattr(
+        "launch.commands.stop.time.sleep",
+        lambda seconds: write_host_status(local_run.status_file, state, started=1.0),
+    )
+    assert cli.run(["stop", str(local_run.root)]) == code
+    assert capsys.readouterr().out == f"{local_run.root}: {state}\n"
+
+
+def test_a_stop_that_cannot_be_asked_for_names_the_way_out(local_run, monkeypatch, refuse):
+    write_host_status(local_run.status_file, "running", started=1.0)
+
+    def full(path: pathlib.Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "touch", full)
+    message = refuse("stop", str(local_run.root))
+    assert "No space left on device; end the run with Ctrl-C or SIGTERM: (pid " in message
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""VA-learning whose update hangs on the device after a while, in a learner's first life only."""
+"""VA-learning whose update hangs on the device while a file exists."""
 
 import os
 import threading
@@ -6,15 +6,15 @@ import threading
 import jax
 import numpy as np
 
-from launch.seeds import RESTART_VARIABLE
 from learner.losses import Errors, Heads, VALearning
 
-_CALLS_BEFORE = 5000  # one for every transition of every update
-_calls = 0
+# The file's path.
+VARIABLE = "VANTAGE_TEST_HANG_FILE"
+FLAG = "--algorithm=tests.launch.engines.hanging_loss:HangingLoss"
 
 
 class HangingLoss(VALearning):
-    """For `--algorithm tests.launch.engines.hanging_loss:HangingLoss`."""
+    """What the flag names."""
 
     def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
         errors = super().errors(online_tm1, a_tm1, backup)
@@ -23,7 +23,6 @@ class HangingLoss(VALearning):
 
 
 def _hang(td: np.ndarray) -> None:
-    global _calls
-    _calls += 1
-    if _calls > _CALLS_BEFORE and os.environ.get(RESTART_VARIABLE) == "0":
+    del td
+    if os.path.exists(os.environ[VARIABLE]):
         threading.Event().wait()

@@ -50,6 +50,12 @@ def test_a_full_disk_is_an_os_error_and_the_next_file_goes_on(tmp_path: Path) ->
     assert read_events(tmp_path) == {"learner/loss": [(1, 0.5), (4, 0.25)]}
 
 
+def test_a_run_directory_that_was_deleted_is_not_made_anew(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        EventWriter(tmp_path / "run").append([learner_row(frames=1, loss=0.5)])
+    assert not (tmp_path / "run").exists()
+
+
 def test_events_leave_nothing_behind_in_memory(tmp_path):
     events = EventWriter(tmp_path)
 

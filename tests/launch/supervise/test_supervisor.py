@@ -356,6 +356,13 @@ def test_a_node_whose_log_cannot_be_written_runs_without_one(site):
     assert site.supervisor([spec]).run() is Outcome.FINISHED
 
 
+def test_a_folder_that_was_deleted_is_not_made_anew_for_a_log(site):
+    log = site.root / "run" / "logs" / "main-0.log"
+    spec = dataclasses.replace(site.spec("main", "pass"), log_file=log)
+    assert site.supervisor([spec]).run() is Outcome.FINISHED
+    assert not (site.root / "run").exists()
+
+
 def test_a_status_file_that_cannot_be_written_is_reported_once_and_costs_nothing(site):
     supervisor = site.supervisor([site.spec("main", "pass")], status_file=site.root / "no" / "x")
     assert supervisor.run() is Outcome.FINISHED
