@@ -20,9 +20,10 @@ from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.params_check import Counters, ParamsLimits
 
 _START_SECONDS = 120.0
+_UPDATES = 300
 
 
-def publish_fraction(config: Config, *, actors: int, updates: int = 300) -> float:
+def publish_fraction(config: Config, *, actors: int) -> float:
     """Share of the learner's loop spent handing parameters over, at the config's period."""
     with replay_process(config) as server:
         publisher = ParamsPublisher(reverb.Client(server.address))
@@ -40,7 +41,7 @@ def publish_fraction(config: Config, *, actors: int, updates: int = 300) -> floa
         num_values = acting.num_acting_values(build.network_of(config))
         with _subscribed(server.address, actors, num_values):
             spent, began = 0.0, time.perf_counter()
-            for number in range(1, updates + 1):
+            for number in range(1, _UPDATES + 1):
                 state, _ = update(state, *batches[number % len(batches)])
                 if number % config.learner.publish_period_updates == 0:
                     # What is left to compute is not the cost of publishing.

@@ -1,10 +1,20 @@
 """Settings every test runs under."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 # Before JAX starts: tests run two at a time on small machines, so one thread each is faster.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# What one test compiles, the others load: those of this process, of the second worker, and of the
+# runs they start. A folder for each session, so that nothing is found that it did not make.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _COMPILED = tempfile.mkdtemp(prefix="vantage-tests-compiled-")
+    atexit.register(shutil.rmtree, _COMPILED, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _COMPILED
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 import jax
 

@@ -25,6 +25,7 @@ from learner import acting
 from reverb_server.writer import ExperienceWriter
 
 _SECONDS = 300.0
+_CALLS = 25  # in a round
 
 
 class ActorSpeed(NamedTuple):
@@ -57,7 +58,7 @@ def measure_actor(config: Config, *, rounds: int = 20) -> ActorSpeed:
     return ActorSpeed(**{name: Cost(*cost) for name, cost in found.items()})
 
 
-def compare_actor(config: Config, *, rounds: int, calls: int = 25) -> ActorSpeed:
+def compare_actor(config: Config, *, rounds: int) -> ActorSpeed:
     """Plays with a real writer into a real server that never holds back."""
     envs = config.actor.envs_per_actor
     rng = np.random.default_rng(0)
@@ -91,7 +92,7 @@ def compare_actor(config: Config, *, rounds: int, calls: int = 25) -> ActorSpeed
             "emulator": emulate,
             "network": forward,
         }
-        costs = compare(candidates, calls=calls, rounds=rounds)
+        costs = compare(candidates, calls=_CALLS, rounds=rounds)
     raw.close()
     return ActorSpeed(**{name: cost.over(envs) for name, cost in costs.items()})
 

@@ -22,7 +22,7 @@ from launch.nodes.tables import item_layout
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.resident_batches import resident_batches
-from launch.profile.timing import Cost, compare, cost_of
+from launch.profile.timing import Cost, compare
 from launch.replay import IN_FLIGHT_BATCHES
 from learner import acting
 from reverb_server import tables
@@ -252,7 +252,7 @@ def _pull_ms(client: reverb.Client, num_values: int) -> float:
             if puller.wait_first(_PULL_SECONDS) is None:
                 raise TimeoutError(f"no parameters within {_PULL_SECONDS:.0f} s")
 
-    return cost_of(pull, calls=1).wall_ms
+    return compare({"pull": pull}, calls=1)["pull"].wall_ms
 
 
 @contextlib.contextmanager

@@ -40,11 +40,6 @@ def compare(
     return best
 
 
-def cost_of(call: Callable[[], object], *, calls: int, rounds: int = 5) -> Cost:
-    """The best cost of one candidate."""
-    return compare({"": call}, calls=calls, rounds=rounds)[""]
-
-
 def mean_cost(call: Callable[[], object], *, seconds: float) -> Cost:
     """The mean cost of a call, over a time."""
     call()

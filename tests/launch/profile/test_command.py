@@ -1,24 +1,30 @@
-"""`vantage profile` as users call it: one short real profile."""
+"""`vantage profile`: one short real profile, and what is refused."""
 
+import functools
 import json
-import pathlib
-import subprocess
 
 import pytest
 
-from launch.invocation import vantage_command
+from launch.cli import main as cli
+from launch.profile import command, stages, timed_run
 
 
-def test_a_short_profile_of_a_tiny_network(tmp_path: pathlib.Path) -> None:
+def test_a_short_profile_of_a_tiny_network(tmp_path, monkeypatch, capsys):
+    # A round of everything, as short as it can be: the figures need not be good ones.
+    monkeypatch.setattr(stages, "compare", functools.partial(stages.compare, rounds=1))
+    monkeypatch.setattr(
+        command, "measure_actor", functools.partial(command.measure_actor, rounds=1)
+    )
+    monkeypatch.setattr(timed_run, "_SETTLE_SECONDS", 0.5)
+    # For the process of a profile alone: it would change how much memory other tests hold.
+    monkeypatch.setattr("learner.cpu.allocator.keep_freed_memory", lambda: None)
     out = tmp_path / "profile.json"
     sizes = ("--actors", "1", "--envs-per-actor", "2", "--batch-size", "8")
-    flags = ("--network", "tiny", "--seconds", "4", *sizes)
-    command = vantage_command("profile", *flags, "--json", str(out))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stderr
+    flags = ("--network", "tiny", "--seconds", "3", *sizes)
+    assert cli.run(["profile", *flags, "--json", str(out)]) == 0
     found = json.loads(out.read_text())
     assert found["verdict"].split(":")[0].endswith("-bound")
-    assert found["verdict"][:40] in done.stdout
+    assert found["verdict"][:40] in capsys.readouterr().out
     assert {stage["name"] for stage in found["stages"]} >= {"environment", "inference", "update"}
     assert all(stage["wall_ms"] > 0 and stage["bare_ms"] > 0 for stage in found["stages"])
     assert 500 < found["replay_bytes_per_step"] < 8192
