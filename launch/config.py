@@ -161,7 +161,8 @@ class Config:
     """The one seed; every role, game and restart derives its own."""
     report_seconds: Annotated[float, POSITIVE] = 5.0
     """How often roles report their rates."""
-    stuck_seconds: Annotated[float, Bounds(at_least=5)] = 120.0
+    # With a server that does not answer, a round of waiting takes up to 16 s.
+    stuck_seconds: Annotated[float, Bounds(at_least=20)] = 120.0
     """A role whose loop does not come round for so long is started again; compiling gets more."""
 
     @property

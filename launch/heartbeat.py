@@ -27,6 +27,7 @@ class _Kind:
     text: str  # what to call it; {} is how far it is
     patience: float  # how long a round may take, in multiples of the run's `stuck_seconds`
     is_work: bool = False
+    lasting: bool = False  # whether its number goes on over restarts
 
 
 class Phase(enum.Enum):
@@ -35,11 +36,11 @@ class Phase(enum.Enum):
     STARTING = _Kind("starting", 5.0)  # imports from a slow disk
     RESTORING = _Kind("restoring a checkpoint", 15.0)
     COMPILING = _Kind("compiling", 15.0)
-    UPDATING = _Kind("update {:,}", 1.0, is_work=True)
+    UPDATING = _Kind("update {:,}", 1.0, is_work=True, lasting=True)
     PLAYING = _Kind("step {:,}", 1.0, is_work=True)
     EVALUATING = _Kind("evaluating, step {:,}", 1.0, is_work=True)
-    SERVING = _Kind("serving, {:,} inserts", 1.0, is_work=True)
-    RECORDING = _Kind("row {:,}", 1.0, is_work=True)
+    SERVING = _Kind("serving, {:,} inserts", 2.0, is_work=True)  # what it holds is precious
+    RECORDING = _Kind("row {:,}", 2.0, is_work=True)  # the first one imports TensorFlow
     # A server that comes back after minutes is asked again by gRPC up to two minutes later.
     WAITING_FOR_DATA = _Kind("waiting for data", 3.0)
     WAITING_FOR_PARAMETERS = _Kind("waiting for parameters", 1.0)
@@ -56,6 +57,11 @@ class Phase(enum.Enum):
     def is_work(self) -> bool:
         """Whether the loop does what it is there for, instead of preparing or waiting."""
         return self.value.is_work
+
+    @property
+    def lasting(self) -> bool:
+        """Whether its number goes on over restarts: from the checkpoint, not from zero."""
+        return self.value.lasting
 
 
 class Beat(NamedTuple):

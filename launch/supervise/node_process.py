@@ -66,6 +66,7 @@ class NodeProcess:
         self._log: IO[bytes] | None = None
         self._start_after = 0.0
         self._failures = 0  # in a row
+        self._furthest = 0  # over all its lives
         self._suspended_since: float | None = None
         self._kill_after: float | None = None
 
@@ -171,7 +172,7 @@ class NodeProcess:
 
     def _watch(self, now: float) -> None:
         """Kills a process that stands still: it holds up everyone, and nobody else sees it."""
-        assert self.progress is not None and self.pid is not None
+        assert self.progress is not None
         self.progress.poll(now)
         if self._kill_after is not None:
             if now >= self._kill_after:
@@ -224,7 +225,11 @@ class NodeProcess:
         assert self.progress is not None
         if not self.waited_in_vain:
             worked = self.progress.worked_seconds >= _WORKED_SECONDS
-            self._failures = 1 if worked else self._failures + 1
+            # One that always fails at the same update gets no further, however long it works.
+            furthest = self.progress.furthest
+            headway = worked and (furthest is None or furthest > self._furthest)
+            self._furthest = max(self._furthest, furthest or 0)
+            self._failures = 1 if headway else self._failures + 1
         doublings = min(max(self._failures - 1, 0), _MAX_FAILURES)
         return min(2.0**doublings, _MAX_BACKOFF_SECONDS)
 

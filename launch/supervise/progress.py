@@ -28,6 +28,7 @@ class _Loop:
         self._longest: dict[Phase, float] = {}
         self._worked_from = now if beat.phase.is_work else None
         self._worked_until = now
+        self.furthest = beat.number if beat.phase.lasting else None
 
     def hear(self, beat: Beat, now: float) -> None:
         phase = self.last.phase
@@ -36,6 +37,8 @@ class _Loop:
         if beat.phase.is_work:
             self._worked_from = now if self._worked_from is None else self._worked_from
             self._worked_until = now
+        if beat.phase.lasting:
+            self.furthest = max(beat.number, self.furthest or 0)
 
     def bound(self, stuck_seconds: float) -> float:
         """How long it may take to come round from where it is."""
@@ -79,7 +82,10 @@ class Progress:
             return
         self._rest = lines.pop()
         for line in lines:
-            name, beat = decode(line)
+            try:
+                name, beat = decode(line)
+            except (ValueError, KeyError):
+                continue  # not a beat: whatever a process writes must not end its supervisor
             loop = self._loops.setdefault(name, _Loop(beat, now))
             loop.hear(beat, now)
 
@@ -109,6 +115,11 @@ class Progress:
     def worked_seconds(self) -> float:
         """From the first sign of work to the last."""
         return max(loop.worked_seconds for loop in self._heard())
+
+    @property
+    def furthest(self) -> int | None:
+        """The furthest it got by a number that goes on over restarts; None if it has none."""
+        return max((n for loop in self._heard() if (n := loop.furthest) is not None), default=None)
 
     def finished(self, loop: str) -> bool:
         """Whether a loop has said that its work is done."""

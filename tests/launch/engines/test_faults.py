@@ -9,7 +9,7 @@ from tests.chaos.live_run import LiveRun
 from tests.launch.engines import hanging_loss
 
 WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
-STUCK_SECONDS = 10.0
+STUCK_SECONDS = 20.0
 
 
 def trains(run: LiveRun) -> bool:

@@ -75,7 +75,7 @@ def test_an_update_may_take_as_long_as_the_first_one_that_also_compiled(node):
 
 def test_a_long_checkpoint_makes_nobody_more_patient(node):
     node.say(0.0, Phase.SAVING)
-    node.say(100.0, Phase.SERVING)
+    node.say(100.0, Phase.UPDATING)
     assert node.is_stuck(111.0)
 
 
@@ -95,6 +95,21 @@ def test_work_is_told_from_waiting(node):
     node.say(2040.0, Phase.UPDATING)
     node.say(2999.0, Phase.WAITING_FOR_DATA)
     assert node.progress.has_worked and node.progress.worked_seconds == 40.0
+
+
+def test_the_furthest_update_is_kept_and_numbers_that_start_anew_are_not(node):
+    node.say(0.0, Phase.PLAYING, 50)
+    assert node.progress.furthest is None
+    for number in (7, 12, 9):
+        node.say(0.0, Phase.UPDATING, number)
+    node.say(0.0, Phase.SAVING)
+    assert node.progress.furthest == 12
+
+
+def test_what_is_no_beat_is_passed_over(node):
+    os.write(node.progress.descriptor, b"Segmentation fault\nlearner NAPPING 3\n\xff\n")
+    node.say(0.0, Phase.UPDATING, 5)
+    assert str(node.progress) == "update 5"
 
 
 def test_only_the_loop_that_says_so_has_finished(node):

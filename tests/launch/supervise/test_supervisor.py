@@ -37,10 +37,10 @@ open(READY, 'w').close()
 """
 
 
-def beat(role: str, phase: Phase, number: int = 0) -> str:
-    """A statement that beats for a node of the role."""
-    line = heartbeat.encode(role, Beat(phase, number))
-    return f"import os; os.write(int(os.environ[{heartbeat.VARIABLE!r}]), {line!r})"
+def beat(role: str, phase: Phase, number: object = 0) -> str:
+    """A statement that beats for a node of the role; the number may be an expression."""
+    line = heartbeat.encode(role, Beat(phase, 0)).replace(b"0\n", b"%d\n")
+    return f"import os; os.write(int(os.environ[{heartbeat.VARIABLE!r}]), {line!r} % ({number}))"
 
 
 class Site:
@@ -215,6 +215,22 @@ def test_a_node_that_stands_still_again_and_again_fails_the_run_and_names_itself
         for e in site.events
     )
     assert not any(event.startswith("a-0") for event in site.events)
+
+
+@pytest.mark.parametrize(("step", "outcome"), [(0, Outcome.FAILED), (10, Outcome.FINISHED)])
+def test_a_node_that_works_for_long_and_gets_no_further_keeps_failing(
+    site, monkeypatch, step, outcome
+):
+    monkeypatch.setattr("launch.supervise.node_process._WORKED_SECONDS", 0.0)
+    monkeypatch.setattr("launch.supervise.node_process._MAX_FAILURES", 3)
+    monkeypatch.setattr("launch.supervise.node_process._MAX_BACKOFF_SECONDS", 0.0)
+    code = f"""
+import os, sys
+life = int(os.environ['RESTART'])
+{beat("main", Phase.UPDATING, f"100 + {step} * life")}
+sys.exit(0 if life == 6 else 1)
+"""
+    assert site.supervisor([site.spec("main", code)]).run() is outcome
 
 
 def test_a_node_held_by_a_debugger_is_left_alone(site, monkeypatch):
