@@ -115,6 +115,8 @@ def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -
         )
         for _ in range(actors)
     ]
+    for puller in pullers:  # as actors do before they play
+        puller.wait_first(_START_SECONDS)
     seen: list[float] = []
     with ExperienceWriter(
         client, item_layout(config), num_streams=actors, should_stop=stop.is_set
