@@ -34,7 +34,7 @@ def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
     with program.group("evaluator"):
         program.add_node(lp.PyNode(_run_evaluator, config, replay))
     with program.group("monitor"):
-        program.add_node(lp.PyNode(_run_monitor, run_dir, replay))
+        program.add_node(lp.PyNode(_run_monitor, config, run_dir, replay))
     return program
 
 
@@ -60,7 +60,7 @@ def _run_evaluator(config: Config, client: reverb.Client) -> None:
     run_evaluator_node(config, client)
 
 
-def _run_monitor(run_dir: pathlib.Path, client: reverb.Client) -> None:
+def _run_monitor(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     from launch.nodes.monitor import run_monitor_node
 
-    run_monitor_node(run_dir, client)
+    run_monitor_node(config, run_dir, client)

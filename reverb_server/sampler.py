@@ -81,7 +81,7 @@ class BatchSampler:
         self._num_actions = num_actions
         # What a stream may have taken from the table without handing it over: what is in flight,
         # a batch being put together, and one that waits.
-        self._stream_items = batch_size * (in_flight_batches + 2)
+        self.stream_items = batch_size * (in_flight_batches + 2)
         self._careful_items = 0  # still to be drawn one by one
         self._quick_items = 0  # since the last that did not fit
         self.rejected_items = 0  # sampled, but not from an actor
@@ -108,7 +108,7 @@ class BatchSampler:
         return self._checked(tables.Item(**sample.data), sample.info)
 
     def _new_stream(self) -> Any:
-        self.max_samples += self._stream_items
+        self.max_samples += self.stream_items
         self._quick_items = 0
         return self._dataset.as_numpy_iterator()
 

@@ -9,15 +9,18 @@ from typing import Any
 import psutil
 import reverb
 
+from reverb_server import tables
 from reverb_server.checkpoint import CheckpointFolder
 from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.port import check_port_free
 
 _ASK_SECONDS = 2.0  # longest time between two looks whether the server answers
+# Memory that a step, its items and what the server keeps for a while can take at the very most.
+_BYTES_PER_INSERT = 1 << 16
 
 
 def serve(
-    tables: Sequence[reverb.Table],
+    served: Sequence[reverb.Table],
     *,
     port: int,
     checkpoint_directory: pathlib.Path,
@@ -27,23 +30,28 @@ def serve(
     wait_for_stop: Callable[[float], bool],
     on_answer: Callable[[int], None] = lambda inserts: None,
     on_save: Callable[[], None] = lambda: None,
+    telemetry_bytes: int = 1 << 29,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Serves until told to stop, then checkpoints a last time. Restores what it finds there.
 
     `on_answer` is told that the server answers, and how many inserts it has seen; `on_save` that it
     is about to write a checkpoint, and answers nobody meanwhile. Raises if the last one failed.
+    Memory that grew by more than `telemetry_bytes` without inserts to replay that explain it is
+    rows of telemetry far larger than ours: they are dropped.
     """
     check_port_free(port)
     folder = CheckpointFolder(checkpoint_directory)
-    server = reverb.Server(list(tables), port=port, checkpointer=folder.make_checkpointer())
+    server = reverb.Server(list(served), port=port, checkpointer=folder.make_checkpointer())
     client = reverb.Client(f"localhost:{server.port}")
+    guard = _MemoryGuard(client, telemetry_bytes)
     saved_at = reported_at = clock()
     try:
         while not wait_for_stop(min(report_seconds, _ASK_SECONDS)):
             row = _counts(client)
             if row:
                 on_answer(row["inserts"])
+                guard.look(row["inserts"])
             try:
                 if clock() - saved_at >= checkpoint_seconds:
                     on_save()
@@ -65,6 +73,24 @@ def serve(
             raise OSError("no last replay checkpoint was written; the one before is kept")
     finally:
         server.stop()
+
+
+class _MemoryGuard:
+    """Reverb has no bound on the bytes of a row; this drops what grows without a reason."""
+
+    def __init__(self, client: reverb.Client, most_bytes: int):
+        self._client, self._most_bytes = client, most_bytes
+        self._inserts = 0
+        self._bytes = _memory()["bytes"]
+
+    def look(self, inserts: int) -> None:
+        """Drops the rows of telemetry if memory has grown too far since the last look."""
+        grown = (now := _memory()["bytes"]) - self._bytes
+        explained = self._most_bytes + max(inserts - self._inserts, 0) * _BYTES_PER_INSERT
+        self._inserts, self._bytes = inserts, now
+        if grown > explained:
+            logging.error("memory grew by %d MB without inserts: dropping telemetry", grown >> 20)
+            self._client.reset(tables.TELEMETRY)
 
 
 def _counts(client: reverb.Client) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,21 +102,21 @@ class TelemetryReader:
         # Only a reader makes the table smaller, so as many rows as were counted are there.
         try:
             for sample in self._client.sample(tables.TELEMETRY, num_rows, emit_timesteps=False):
-                self._take(sample.data[0])
+                self._take(sample.data)
         except Exception as error:
             self._error = error
 
-    def _take(self, data: np.ndarray) -> None:
+    def _take(self, columns: Sequence[np.ndarray]) -> None:
         try:
-            row = decode_row(data)
-        except (ValueError, RecursionError):
+            row = decode_row(*columns)
+        except (TypeError, ValueError, RecursionError):
             row = None
         if isinstance(row, dict):
             self._rows.append(row)
             return
         # Anyone can reach the table; what is no row of ours must not end the reader.
         if self.junk_rows == 0:
-            logging.error("telemetry holds rows that are no JSON objects; dropping them")
+            logging.error("telemetry holds rows that are none of this run's; dropping them")
         self.junk_rows += 1
 
 
@@ -136,5 +136,7 @@ def encode_row(row: dict[str, Any]) -> np.ndarray:
 
 
 def decode_row(data: np.ndarray) -> dict[str, Any]:
-    """The row that `encode_row` was given."""
+    """The row that `encode_row` was given; ValueError for what it cannot have made."""
+    if data.dtype != np.uint8 or data.nbytes != tables.TELEMETRY_ROW_BYTES:
+        raise ValueError(f"{data.dtype}{list(data.shape)} is no row")
     return json.loads(data.tobytes().rstrip(b"\0"))

@@ -11,7 +11,7 @@ from launch import build, heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.nodes.acting_heartbeat import heard
-from launch.nodes.params_limits import params_limits
+from launch.nodes.limits import params_limits
 from launch.scores import evaluation_row
 from launch.seeds import environment_seed, node_seed
 from learner import acting

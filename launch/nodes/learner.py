@@ -28,6 +28,7 @@ from learner.transitions import Transition
 from learner.update import LearnerState
 from reverb_server import sampler, telemetry
 from reverb_server.client import SERVER_AWAY, read_counts
+from reverb_server.foreign_samples import ForeignSamples
 from reverb_server.params import ParamsPublisher
 from reverb_server.priorities import PriorityUpdater
 
@@ -48,6 +49,7 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
     source = make_sampler(config, client.server_address)
+    foreign = ForeignSamples(slack=source.stream_items)
     publisher = ParamsPublisher(client)
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
     priorities = PriorityUpdater(client) if config.replay.prioritized else None
@@ -70,12 +72,19 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
             finished=progress.finished,
         )
 
+    def counts() -> ReplayCounts | None:
+        found = _counts(client)
+        if found is not None:
+            foreign.observe(found.samples, source.max_samples)
+        return found
+
     def report_row(row: dict[str, Any]) -> None:
         frames = config.frames_of(row.pop("steps"))
         row |= {
             "params_version": row["updates"],
             "batches_ready": prefetcher.ready,
             "rejected_items": source.rejected_items,
+            "foreign_samples": foreign.count,
         }
         report({"frames": frames, **row})
 
@@ -88,7 +97,7 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
         )
         edges = Edges(
             next_batch=prefetcher.get,
-            read_counts=lambda: _counts(client),
+            read_counts=counts,
             publish=publish,
             report=report_row,
             start_save=saves.start,

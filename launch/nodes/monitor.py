@@ -9,21 +9,23 @@ import launchpad as lp
 import reverb
 
 from launch import heartbeat
+from launch.config import Config
 from launch.heartbeat import Phase
 from launch.monitor.events import EventWriter
 from launch.monitor.loop import run_monitor
+from launch.nodes.limits import most_steps
 from launch.run_dir import RunDir
 from report.metrics_file import MetricsFile
 from reverb_server import telemetry
 from reverb_server.client import SERVER_AWAY
 
 
-def run_monitor_node(run_dir: pathlib.Path, client: reverb.Client) -> None:
+def run_monitor_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Writes rows until the program stops; the launcher draws the picture from the file."""
     stop = lp.stop_event()
     heart = heartbeat.of_this_process("monitor")
     heart.beat(Phase.STARTING)
-    drain = _Drain(client)
+    drain = Drain(client, most_frames=config.frames_of(most_steps(config)))
 
     def drain_heard() -> list[dict[str, Any]]:
         heart.beat(Phase.RECORDING, drain.num_rows)
@@ -41,15 +43,21 @@ def run_monitor_node(run_dir: pathlib.Path, client: reverb.Client) -> None:
         )
 
 
-class _Drain:
-    """Rows from the table; those that do not know the global frame count get the newest one."""
+class Drain:
+    """Rows from the table; those that do not know the global frame count get the newest one.
 
-    def __init__(self, client: reverb.Client):
+    Rows of frames that the run can never reach are a stranger's, and dropped.
+    """
+
+    def __init__(self, client: reverb.Client, *, most_frames: int):
         self._reader = telemetry.TelemetryReader(client)
+        self._most_frames = most_frames
         self._frames = 0
+        self._said = False
         self.num_rows = 0
 
     def __call__(self) -> list[dict[str, Any]]:
+        """All that waits in the table."""
         try:
             rows = self._reader.drain()
         except SERVER_AWAY as error:
@@ -57,8 +65,16 @@ class _Drain:
             logging.warning("telemetry: %s", error)
             return []
         self.num_rows += len(rows)
-        for row in rows:
-            frames = row.setdefault("frames", self._frames)
-            if isinstance(frames, int):  # the monitor itself drops rows with anything else
-                self._frames = max(self._frames, frames)
-        return rows
+        return [row for row in rows if self._dates(row)]
+
+    def _dates(self, row: dict[str, Any]) -> bool:
+        """Whether the run can have been where a row says; fills in what the row does not know."""
+        frames = row.setdefault("frames", self._frames)
+        if isinstance(frames, (int, float)) and frames > self._most_frames:
+            if not self._said:
+                logging.error("dropping rows beyond frame %d: not this run's", self._most_frames)
+            self._said = True
+            return False
+        if isinstance(frames, int):  # the monitor itself drops rows with anything else
+            self._frames = max(self._frames, frames)
+        return True

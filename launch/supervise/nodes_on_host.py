@@ -148,12 +148,12 @@ def _make_display(config: Config, run_dir: RunDir, view: View | None) -> Callabl
     def display() -> None:
         try:
             state.add(follower.poll())
-        except (OSError, ValueError) as error:
-            # A picture is not worth a run: say once what is wrong with the file.
+            # The view is on the learner's host, whose clock is in the learner's rows.
+            view.update(state.snapshot().as_of(time.time(), config.report_seconds))
+        except Exception as error:
+            # A picture is not worth a run, whatever is wrong with it: say it once.
             if str(error) not in said:
                 note(f"cannot show progress: {error}")
             said.add(str(error))
-        # The view is on the learner's host, whose clock is in the learner's rows.
-        view.update(state.snapshot().as_of(time.time(), config.report_seconds))
 
     return display

@@ -11,6 +11,7 @@ from actors.n_step import NStepStream, Row
 from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import range_check, sampler, tables
 from reverb_server.client import read_counts
+from reverb_server.foreign_samples import ForeignSamples
 from reverb_server.writer import ExperienceWriter
 from tests.reverb_server.episodes import NUM_ACTIONS, layout_of
 
@@ -205,6 +206,33 @@ def test_no_batch_can_have_been_sampled_that_the_sampler_does_not_account_for(ma
     for _ in range(50):
         next_batch(source)
     assert read_counts(client).samples <= source.max_samples
+
+
+def test_a_strangers_samples_are_told_from_our_own(make_server, connect):
+    server = make_server(n_step=N_STEP)
+    client = connect(server)
+    write_episode(client)
+    source = make_source(server)
+    foreign = ForeignSamples(slack=source.stream_items)
+
+    def look():
+        return foreign.observe(read_counts(client).samples, source.max_samples)
+
+    for _ in range(30):
+        next_batch(source)
+        assert look() == 0
+    for _ in client.sample(tables.REPLAY, 500, emit_timesteps=False):
+        pass
+    # Certain are all but those that our own stream might have taken meanwhile.
+    assert 500 - 2 * source.stream_items <= look() <= 500
+
+
+def test_a_restarted_server_counts_anew_and_accuses_nobody():
+    foreign = ForeignSamples(slack=10)
+    assert foreign.observe(1000, 20) == 0
+    assert foreign.observe(100, 30) == 0
+    assert foreign.observe(150, 80) == 0
+    assert foreign.observe(400, 100) == 220
 
 
 def test_replay_of_nothing_but_junk_gives_no_batch(make_server, connect):

@@ -53,6 +53,7 @@ def run(
     report_seconds: float = PERIOD_SECONDS,
     heard: list[Any] | None = None,
     rows: list[dict[str, Any]] | None = None,
+    telemetry_bytes: int = 1 << 40,
 ) -> list[dict[str, Any]]:
     """Serves while the script lasts, one entry per period; returns the reports."""
     number = portpicker.pick_unused_port()
@@ -78,6 +79,7 @@ def run(
         wait_for_stop=wait_for_stop,
         on_answer=heard.append,
         on_save=lambda: heard.append("saves"),
+        telemetry_bytes=telemetry_bytes,
         clock=lambda: now[0],
     )
     return rows
@@ -350,3 +352,26 @@ def test_a_second_server_on_the_same_port_is_refused(
             wait_for_stop=lambda seconds: True,
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_telemetry_that_fill_the_memory_are_dropped(
+    make_tables: Tables, tmp_path: pathlib.Path
+) -> None:
+    sizes = []
+
+    def flood(client: reverb.Client) -> None:
+        noise = np.random.default_rng(0).integers(0, 256, 32 << 20, np.uint8)
+        with client.trajectory_writer(1, validate_items=False) as stranger:
+            for _ in range(4):
+                stranger.append({"row": noise})
+                stranger.create_item(tables.TELEMETRY, 1.0, {"row": stranger.history["row"][-1]})
+            stranger.flush(timeout_ms=60_000)
+
+    def look(client: reverb.Client) -> None:
+        sizes.append(client.server_info(timeout=5)[tables.TELEMETRY].current_size)
+
+    run(make_tables, tmp_path, [flood, look, nothing], telemetry_bytes=64 << 20)
+    assert sizes == [0]
+    sizes.clear()
+    run(make_tables, tmp_path / "unbounded", [flood, look, nothing])
+    assert sizes == [4]

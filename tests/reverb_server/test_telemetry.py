@@ -157,3 +157,27 @@ def test_a_writer_drops_and_counts_rows_while_the_server_is_gone_and_says_so_whe
     assert sorted(row["i"] for row in rows if row["i"] >= 0) == list(range(257))
     assert first["dropped_rows"] >= 300 - 257
     assert sum("dropped_rows" in row for row in rows) == 1
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        {"row": np.zeros(10 << 20, np.uint8)},
+        {"row": np.zeros(tables.TELEMETRY_ROW_BYTES - 1, np.uint8)},
+        {"row": np.zeros(tables.TELEMETRY_ROW_BYTES, np.float64)},
+        {"a": np.zeros(3), "b": np.zeros(3)},
+    ],
+)
+def test_rows_of_another_shape_are_taken_out_of_the_table_and_dropped(
+    make_server: MakeServer, connect: Connect, stranger: dict[str, np.ndarray]
+) -> None:
+    client = connect(make_server())
+    with client.trajectory_writer(1, validate_items=False) as writer:
+        writer.append(stranger)
+        item = {name: column[-1] for name, column in writer.history.items()}
+        writer.create_item(tables.TELEMETRY, 1.0, item)
+        writer.flush(timeout_ms=20_000)
+    reader = telemetry.TelemetryReader(client)
+    assert reader.drain(60.0) == []
+    assert reader.junk_rows == 1
+    assert client.server_info(timeout=5)[tables.TELEMETRY].current_size == 0

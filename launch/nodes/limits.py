@@ -1,4 +1,4 @@
-"""What the parameters of a run can be, for those who act with them."""
+"""What a run of a config can reach, for those who hear of it over a port that is open to others."""
 
 from launch.config import Config
 from learner import acting
@@ -11,10 +11,15 @@ _SPARE_STEPS = 1_000_000
 _MAX_UPDATES_PER_STEP = 100
 
 
+def most_steps(config: Config) -> int:
+    """Agent steps that no run of this config exceeds."""
+    return 2 * config.total_steps + _SPARE_STEPS
+
+
 def params_limits(config: Config, network: Network) -> ParamsLimits:
     """The number of values of the network, and counters that no run of this config exceeds."""
-    most_steps = 2 * config.total_steps + _SPARE_STEPS
+    steps = most_steps(config)
     return ParamsLimits(
         acting.num_acting_values(network),
-        Counters(version=_MAX_UPDATES_PER_STEP * most_steps, steps=most_steps),
+        Counters(version=_MAX_UPDATES_PER_STEP * steps, steps=steps),
     )

@@ -1,0 +1,67 @@
+"""The monitor node, and what a stranger's rows cannot do to it."""
+
+import pathlib
+
+import pytest
+import reverb
+
+from launch.monitor.loop import run_monitor
+from launch.monitor.snapshot import RunState
+from launch.nodes.monitor import Drain
+from launch.nodes.replay import replay_tables
+from launch.replay import replay_limit
+from report.metrics_file import MetricsFile, read_rows
+from reverb_server import tables
+from reverb_server.telemetry import TelemetryWriter
+from tests.launch.tiny_run import tiny_config
+
+MOST_FRAMES = 10_000
+HUGE = (1.7e308, 10**400, 2**63, 10**18, MOST_FRAMES + 1, float("inf"), float("nan"))
+
+
+@pytest.fixture
+def client():
+    config = tiny_config()
+    server = reverb.Server(replay_tables(config, replay_limit(config)))
+    yield reverb.Client(f"localhost:{server.port}")
+    server.stop()
+
+
+def recorded(client: reverb.Client, folder: pathlib.Path, strangers: list[dict]) -> list[dict]:
+    """What the monitor writes of a learner's row, rows of strangers, and one of replay."""
+    stranger = TelemetryWriter(client, "learner")
+    learner, replay = TelemetryWriter(client, "learner"), TelemetryWriter(client, "replay")
+    learner({"frames": 400, "loss": 0.5})
+    learner.close()
+    for row in strangers:
+        stranger(row)
+    stranger.close()
+    replay({"size": 7})
+    replay.close()
+    assert client.server_info(timeout=5)[tables.TELEMETRY].current_size == 2 + len(strangers)
+    metrics = MetricsFile(folder / "metrics.jsonl")
+    drain = Drain(client, most_frames=MOST_FRAMES)
+    run_monitor(drain=drain, should_stop=lambda _: True, sinks={"metrics": metrics.append})
+    return list(read_rows(metrics.path))
+
+
+def test_rows_without_frames_get_the_newest_count(client, tmp_path):
+    rows = recorded(client, tmp_path, [{"frames": 800, "loss": 0.25}])
+    assert [row["frames"] for row in rows] == [400, 800, 800]
+
+
+@pytest.mark.parametrize("frames", HUGE)
+def test_frames_that_the_run_cannot_reach_are_dropped_and_spoil_no_other_row(
+    client, tmp_path, frames
+):
+    rows = recorded(client, tmp_path, [{"frames": frames, "loss": 1.0}])
+    assert [row["frames"] for row in rows] == [400, 400]
+
+
+@pytest.mark.parametrize("number", [1.7e308, 10**400, -(10**400), 2**63])
+def test_numbers_of_any_size_can_be_recorded_read_and_shown(client, tmp_path, number):
+    strange = {"frames": 500, "updates": number, "updates_per_second": number, "loss": number}
+    rows = recorded(client, tmp_path, [strange, {"frames": 500, "eval_return": number}])
+    state = RunState(total_frames=MOST_FRAMES, target_samples_per_insert=8.0)
+    state.add(rows)
+    assert state.snapshot().frames <= MOST_FRAMES
