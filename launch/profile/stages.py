@@ -8,33 +8,29 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import ale_py
 import jax
 import numpy as np
 import reverb
 
-from actors.n_step import Increment, Row
-from actors.observation import OBSERVATION_SHAPE, STACK_SIZE
+from actors.n_step import Increment
+from actors.observation import OBSERVATION_SHAPE
 from launch import build
 from launch.config import Config
 from launch.nodes.learner import make_sampler, to_device
 from launch.nodes.tables import item_layout
+from launch.profile.bare_limits import BareWriter, bare_draw, bare_emulator
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.resident_batches import resident_batches
 from launch.profile.timing import Cost, compare
-from launch.replay import IN_FLIGHT_BATCHES
 from learner import acting
-from reverb_server import tables
 from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.params_check import Counters, ParamsLimits
-from reverb_server.sampler import make_dataset
 from reverb_server.writer import ExperienceWriter
 
 _FILL_STEPS = 4000
 _BYTES_STEPS = 8000
 _PULL_SECONDS = 30.0
-_SAMPLE_SECONDS = 30.0
 
 
 class Stage(NamedTuple):
@@ -79,7 +75,7 @@ def environment_stage(config: Config) -> Stage:
     environment = build.make_environment(config, num_envs=envs, seed=1, training=True)
     rng = np.random.default_rng(0)
     environment.reset()
-    ale = _emulator(config)
+    ale = bare_emulator(config)
     actions = ale.getMinimalActionSet()
 
     def step() -> None:
@@ -136,7 +132,7 @@ def insert_stage(config: Config, server: ReplayProcess) -> Stage:
     rows = record_rows(config)
     with writing(config, server.address) as write:
         play = increments(rows, config.learner.n_step)
-        bare = _BareWriter(server.address, rows[0], config.learner.n_step)
+        bare = BareWriter(server.address, rows[0], config.learner.n_step)
         costs = compare({"ours": lambda: write(next(play)), "bare": bare}, calls=500)
         bare.close()
     return Stage(
@@ -164,7 +160,7 @@ def measure_replay_bytes(config: Config) -> float:
 def sample_stage(config: Config, server: ReplayProcess) -> Stage:
     """A batch from the server to the device against Reverb's samples alone."""
     draw = make_draw(config, server.address)
-    bare = _bare_draw(config, server.address)
+    bare = bare_draw(config, server.address)
     costs = compare({"ours": draw, "bare": bare}, calls=30)
     batches = config.learner.updates_per_dispatch
     return Stage(
@@ -265,54 +261,3 @@ def writing(config: Config, address: str) -> Iterator[Callable[[Increment], None
         should_stop=lambda: False,
     ) as writer:
         yield lambda increment: writer.write(0, *increment)
-
-
-class _BareWriter:
-    """The same bytes into the same table, without any bookkeeping of ours."""
-
-    def __init__(self, address: str, row: Row, n_step: int):
-        self._row = {"frame": row.frame, "step": tables.pack_step(row)}
-        self._n_step = n_step
-        self._writer = reverb.Client(address).trajectory_writer(
-            2 * n_step + 16, validate_items=False
-        )
-        for _ in range(2 * n_step + 8):
-            self._writer.append(self._row)
-        self._history = self._writer.history  # the same growing columns every time
-
-    def __call__(self) -> None:
-        self._writer.append(self._row)
-        frames, steps = self._history["frame"], self._history["step"]
-        item = tables.Item(
-            o_tm1=frames[-STACK_SIZE - self._n_step : -self._n_step],
-            o_t=frames[-STACK_SIZE:],
-            steps=steps[-self._n_step :],
-        )
-        self._writer.create_item(tables.REPLAY, 1.0, item._asdict())
-        self._writer.flush(20)
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-def _bare_draw(config: Config, address: str) -> Callable[[], object]:
-    batches = iter(
-        make_dataset(
-            address,
-            item_layout(config),
-            batch_size=config.sampled_items,
-            in_flight_batches=IN_FLIGHT_BATCHES,
-            timeout_seconds=_SAMPLE_SECONDS,
-        )
-    )
-    return lambda: next(batches)
-
-
-def _emulator(config: Config) -> ale_py.ALEInterface:
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    ale = ale_py.ALEInterface()
-    rom = ale_py.roms.get_rom_path(config.environment.game)
-    assert rom is not None  # the game's name was checked
-    ale.loadROM(rom)
-    ale.reset_game()
-    return ale

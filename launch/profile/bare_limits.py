@@ -1,0 +1,71 @@
+"""What stages are held against: Reverb and the emulator with nothing of ours around them."""
+
+from collections.abc import Callable
+
+import ale_py
+import reverb
+
+from actors.n_step import Row
+from actors.observation import STACK_SIZE
+from launch.config import Config
+from launch.nodes.tables import item_layout
+from launch.replay import IN_FLIGHT_BATCHES
+from reverb_server import tables
+from reverb_server.sampler import make_dataset
+
+_SAMPLE_SECONDS = 30.0
+
+
+class BareWriter:
+    """The same bytes into the same table, without any bookkeeping of ours."""
+
+    def __init__(self, address: str, row: Row, n_step: int):
+        self._row = {"frame": row.frame, "step": tables.pack_step(row)}
+        self._n_step = n_step
+        self._writer = reverb.Client(address).trajectory_writer(
+            2 * n_step + 16, validate_items=False
+        )
+        for _ in range(2 * n_step + 8):
+            self._writer.append(self._row)
+        self._history = self._writer.history  # the same growing columns every time
+
+    def __call__(self) -> None:
+        """Appends one frame and inserts one item."""
+        self._writer.append(self._row)
+        frames, steps = self._history["frame"], self._history["step"]
+        item = tables.Item(
+            o_tm1=frames[-STACK_SIZE - self._n_step : -self._n_step],
+            o_t=frames[-STACK_SIZE:],
+            steps=steps[-self._n_step :],
+        )
+        self._writer.create_item(tables.REPLAY, 1.0, item._asdict())
+        self._writer.flush(20)
+
+    def close(self) -> None:
+        """Ends the stream."""
+        self._writer.close()
+
+
+def bare_draw(config: Config, address: str) -> Callable[[], object]:
+    """Draws batches by Reverb's dataset alone, and leaves them in TensorFlow."""
+    batches = iter(
+        make_dataset(
+            address,
+            item_layout(config),
+            batch_size=config.sampled_items,
+            in_flight_batches=IN_FLIGHT_BATCHES,
+            timeout_seconds=_SAMPLE_SECONDS,
+        )
+    )
+    return lambda: next(batches)
+
+
+def bare_emulator(config: Config) -> ale_py.ALEInterface:
+    """The game without frame skip, pooling or stacks."""
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    rom = ale_py.roms.get_rom_path(config.environment.game)
+    assert rom is not None  # the game's name was checked
+    ale.loadROM(rom)
+    ale.reset_game()
+    return ale
