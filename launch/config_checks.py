@@ -2,17 +2,18 @@
 
 import dataclasses
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-import psutil
 
 from actors.games import UnknownGameError, check_game
 from launch import names
 from launch.bounds import Bounds
 from launch.config import Config
 from launch.errors import InputError
-from launch.replay import replay_bytes_estimate, replay_limit
+from launch.layout import NodeName
+from launch.machine import available_bytes, usable_cores
+from launch.memory_need import memory_need
+from launch.replay import replay_limit
 from reverb_server.port import PortInUseError, check_port_free
 
 
@@ -46,9 +47,9 @@ def check_names(config: Config) -> None:
     names.find_architecture(config.learner.network)
 
 
-def check_machine(config: Config) -> None:
-    """This host, which is to hold replay, must have the memory and the port for it."""
-    _check_memory(config)
+def check_machine(config: Config, names: Sequence[NodeName]) -> None:
+    """This host must have the memory for these nodes, and the port for replay."""
+    check_memory(config, names)
     if config.replay.port:
         try:
             check_port_free(config.replay.port)
@@ -56,14 +57,38 @@ def check_machine(config: Config) -> None:
             raise InputError(str(error)) from None
 
 
-def _check_memory(config: Config) -> None:
-    needed, available = replay_bytes_estimate(config), psutil.virtual_memory().available
-    if needed > available:
+def check_memory(config: Config, names: Sequence[NodeName]) -> None:
+    """Refuses nodes that together cannot fit into the memory of this host."""
+    need, available = memory_need(config, names), available_bytes()
+    if need.total > available:
+        flag = "--replay-capacity-steps"
+        if need.actors > need.replay:
+            flag = (
+                "--actors" if any(name.role == "learner" for name in names) else "--actors-per-host"
+            )
         raise InputError(
-            f"replay_capacity_steps={config.replay.replay_capacity_steps} needs about "
-            f"{needed / 2**30:.1f} GiB but {available / 2**30:.1f} GiB are free; "
-            "lower --replay-capacity-steps"
+            f"actors={_num_actors(names)} and "
+            f"replay_capacity_steps={config.replay.replay_capacity_steps} need at least "
+            f"{_gib(need.total)} on this host ({_gib(need.actors)} for actors, "
+            f"{_gib(need.replay)} for replay) but {_gib(available)} are free; lower {flag}"
         )
+
+
+def _num_actors(names: Sequence[NodeName]) -> int:
+    return sum(name.role == "actor" for name in names)
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:.1f} GiB"
+
+
+def crowd_warning(names: Sequence[NodeName]) -> str | None:
+    """What to know before starting more actors than this host has cores for."""
+    actors, cores = _num_actors(names), usable_cores()
+    if actors <= cores:
+        return None
+    share = "one core" if cores == 1 else f"{cores} cores"
+    return f"actors={actors} share {share}: beyond one for each core, more of them play no faster"
 
 
 def _check_warmup(config: Config) -> None:

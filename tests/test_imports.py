@@ -33,7 +33,7 @@ ROOMS = (
     (
         *("bounds", "config", "config_checks", "config_json", "errors", "heartbeat", "host_name"),
         *("invocation", "layout", "learner_state", "names", "replay", "run_dir", "scores", "seeds"),
-        *("courier_stand_in", "terminal", "trust", "versions"),
+        *("courier_stand_in", "machine", "memory_need", "terminal", "trust", "versions"),
     ),
     ("build",),
     ("monitor",),

@@ -30,7 +30,7 @@ from launch.supervise.note import note
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
-from launch.terminal import complain
+from launch.terminal import complain, warn
 
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
 _TICK_SECONDS = 0.2
@@ -105,13 +105,22 @@ class _Host:
         return self._exit_code(outcome)
 
     def _play(self) -> Outcome:
-        per_host = self._record.hosts.actors_per_host
-        first = self._request.index * per_host
-        names = [NodeName("actor", first + i) for i in range(per_host)]
-        note(f"{this_host()}: actors {first} to {first + per_host - 1}")
+        names = self._names()
+        note(f"{this_host()}: actors {names[0].index} to {names[-1].index}")
+        crowded = config_checks.crowd_warning(names)
+        if crowded is not None:
+            warn(f"host {this_host()}: {crowded}")
         return supervise_nodes(
             self._config, self._run_dir, names, status_file=self._status_file, stop=self._stop
         )
+
+    def _names(self) -> list[NodeName]:
+        """The nodes that are this host's."""
+        if not self.plays:
+            return [name for name in node_names(self._config) if name.role in LEARNER_GROUPS]
+        per_host = self._record.hosts.actors_per_host
+        first = self._request.index * per_host
+        return [NodeName("actor", first + i) for i in range(per_host)]
 
     def _learn(self) -> Outcome:
         port = replay_port(self._config)
@@ -125,7 +134,7 @@ class _Host:
         outcome = supervise_nodes(
             self._config,
             self._run_dir,
-            [name for name in node_names(self._config) if name.role in LEARNER_GROUPS],
+            self._names(),
             status_file=self._status_file,
             stop=self._stop,
             taken_over=taken_over,
@@ -168,11 +177,11 @@ class _Host:
 
     def _run_preflight(self) -> tuple[int, str]:
         """Exit code and last words of the checks, which a stop cuts short."""
-        if not self.plays:
-            try:
-                config_checks.check_machine(self._config)
-            except InputError as error:
-                return ExitCode.FAILED, str(error)
+        check = config_checks.check_memory if self.plays else config_checks.check_machine
+        try:
+            check(self._config, self._names())
+        except InputError as error:
+            return ExitCode.FAILED, str(error)
         role = "actor" if self.plays else "learner"
         gres = self._record.slurm.learner_gres or ""
         with tempfile.TemporaryFile("w+") as output:

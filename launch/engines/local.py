@@ -12,7 +12,7 @@ from launch.supervise.nodes_on_host import replay_port, supervise_nodes
 from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
-from launch.terminal import complain, say
+from launch.terminal import complain, say, warn
 
 
 def train_locally(config: Config, request: TrainRequest) -> ExitCode:
@@ -20,7 +20,10 @@ def train_locally(config: Config, request: TrainRequest) -> ExitCode:
     if request.dry_run:
         raise InputError("--dry-run shows what --engine slurm or hosts would start; add --engine")
     config_checks.check_config(config)
-    config_checks.check_machine(config)
+    names = node_names(config)
+    # In one process there are no actors, and nobody shares a core.
+    alone = [name for name in names if name.role == "learner"]
+    config_checks.check_machine(config, alone if request.serial else names)
     run_dir = run_dir_of(config, request)
     with claim(run_dir, config, resume=request.resume):
         run_dir.engine_file.unlink(missing_ok=True)
@@ -37,10 +40,12 @@ def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
     run_dir.publish_address(f"localhost:{port}")
     run_dir.stop_file.unlink(missing_ok=True)
     _introduce(config, run_dir, port)
+    names = node_names(config)
+    crowded = config_checks.crowd_warning(names)
+    if crowded is not None:
+        warn(crowded)
     stop = StopSignals()
-    outcome = supervise_nodes(
-        config, run_dir, node_names(config), status_file=run_dir.status_file, stop=stop
-    )
+    outcome = supervise_nodes(config, run_dir, names, status_file=run_dir.status_file, stop=stop)
     return _conclude(outcome, run_dir, stop)
 
 

@@ -6,6 +6,7 @@ import resource
 import shutil
 
 from launch.commands.doctor.check import Check
+from launch.machine import available_bytes, usable_cores
 
 _GIB = 2**30
 # Six processes of the smallest run, each about 0.5 GiB with the libraries loaded, and some replay.
@@ -21,7 +22,7 @@ _OPEN_FILES_NEEDED = 1024
 
 def check_cores() -> Check:
     """Cores this process may use, which is less than the machine has under Slurm."""
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     found = f"{cores} usable of {os.cpu_count()}"
     if cores < 2:
         return Check("cores", None, found, "2 or more: actors and learner share one core and wait")
@@ -29,14 +30,10 @@ def check_cores() -> Check:
 
 
 def check_memory() -> Check:
-    """Memory that is free now, within the limit of our cgroup."""
-    available_bytes = _available_bytes()
-    limited_bytes = _cgroup_free_bytes()
-    if limited_bytes is not None:
-        available_bytes = min(available_bytes, limited_bytes)
+    """Memory that is free now, within the limits set for us."""
     return _amount_check(
         "memory",
-        available_bytes,
+        available_bytes(),
         _MEMORY_NEEDED_BYTES,
         _MEMORY_WANTED_BYTES,
         "a full `paper` replay",
@@ -60,31 +57,6 @@ def check_open_files() -> Check:
     if hard == unlimited or hard >= _OPEN_FILES_NEEDED:
         return Check("open files", False, str(soft), f"ulimit -n {_OPEN_FILES_NEEDED}")
     return Check("open files", False, str(soft), f"ask for a hard limit above {hard} (limits.conf)")
-
-
-def _available_bytes() -> int:
-    """The kernel's own estimate of what new processes can have without swapping."""
-    lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-
-
-def _cgroup_free_bytes(root: pathlib.Path = pathlib.Path("/sys/fs/cgroup")) -> int | None:
-    """What is left under the tightest memory limit above us (cgroup v2), None without a limit."""
-    try:
-        lines = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    own = next((line[len("0::/") :] for line in lines if line.startswith("0::/")), "")
-    free = []
-    for folder in (root / own, *(root / own).parents):
-        try:
-            limit = (folder / "memory.max").read_text().strip()
-            used = int((folder / "memory.current").read_text())
-        except OSError:
-            continue  # Above the root of the hierarchy, or cgroup v1.
-        if limit != "max":
-            free.append(max(0, int(limit) - used))
-    return min(free, default=None)
 
 
 def _amount_check(name: str, amount: int, needed: int, wanted: int, wanted_for: str) -> Check:
