@@ -1,6 +1,7 @@
 """New priorities for sampled items, on their way back to the `replay` table."""
 
 import logging
+import math
 import queue
 import threading
 from typing import Any
@@ -62,9 +63,9 @@ def update_priorities(client: reverb.Client, keys: np.ndarray, td: np.ndarray) -
     """Sets the priorities of sampled items to their absolute error. Waits for the server.
 
     Errors of diverged learning are left out: the server refuses NaN, and would sample an infinite
-    priority for ever. That learning diverged is for the learner to say.
+    priority every time. That learning diverged is for the learner to say.
     """
-    finite = np.isfinite(td)
-    priorities = np.abs(td[finite]) + _FLOOR
-    updates = dict(zip(keys[finite].tolist(), priorities.tolist(), strict=True))
+    priorities = np.abs(td) + _FLOOR
+    pairs = zip(keys.tolist(), priorities.tolist(), strict=True)
+    updates = {key: priority for key, priority in pairs if math.isfinite(priority)}
     client.mutate_priorities(tables.REPLAY, updates=updates)
