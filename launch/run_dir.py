@@ -21,7 +21,7 @@ from report.atomic_file import write_atomically
 from report.json_file import read_json
 
 _Read = TypeVar("_Read")
-_FOLDERS = ("checkpoints", "replay", "logs", "address", "hosts", "slurm")
+_FOLDERS = ("checkpoints", "replay", "logs", "compiled", "address", "hosts", "slurm")
 _FILES = (
     *("config.json", "metrics.jsonl", "status.json", "engine.json", "lock", "stop"),
     "address/replay",
@@ -57,6 +57,11 @@ class RunDir:
     def replay(self) -> pathlib.Path:
         """Reverb checkpoints."""
         return self.root / "replay"
+
+    @property
+    def compiled(self) -> pathlib.Path:
+        """What the learner compiled since the run was last started."""
+        return self.root / "compiled"
 
     @property
     def address_file(self) -> pathlib.Path:

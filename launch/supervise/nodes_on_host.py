@@ -15,6 +15,7 @@ from launch.monitor.snapshot import RunState
 from launch.monitor.view import View, make_view
 from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
+from launch.supervise.compile_cache import new_compile_cache
 from launch.supervise.node_process import NodeSpec
 from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
@@ -117,6 +118,9 @@ def node_environment(role: str) -> dict[str, str]:
 
 
 def _node_spec(config: Config, run_dir: RunDir, name: NodeName) -> NodeSpec:
+    environment = node_environment(name.role)
+    if name.role == "learner":
+        environment |= new_compile_cache(run_dir.compiled)
     return NodeSpec(
         name=name,
         command=[
@@ -127,7 +131,7 @@ def _node_spec(config: Config, run_dir: RunDir, name: NodeName) -> NodeSpec:
             name.role,
             str(name.index),
         ],
-        environment=node_environment(name.role),
+        environment=environment,
         log_file=run_dir.log_file(name.role, name.index),
         stuck_seconds=config.stuck_seconds,
         essential=name.role not in _OBSERVERS,
