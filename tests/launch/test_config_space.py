@@ -209,18 +209,6 @@ def test_the_wrong_kind_of_file_is_refused_untouched(tmp_path, capsys, name):
     assert sorted(p.name for p in run_dir.root.iterdir()) == before
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": "running"}', "\0\0"])
-def test_a_damaged_status_is_refused_in_one_line(tmp_path, capsys, text):
-    from launch.cli import main as cli
-
-    run_dir = stored(tmp_path)
-    run_dir.status_file.write_text(text)
-    for command in (["status", str(run_dir.root)], ["stop", str(run_dir.root)]):
-        assert cli.run(command) == 2
-        message = capsys.readouterr().err
-        assert "status.json cannot be read" in message and message.count("\n") == 1
-
-
 def test_a_checkpoint_of_a_later_version_is_refused_untouched(tmp_path, capsys, monkeypatch):
     import learner.checkpoint
     from launch.cli import main as cli

@@ -140,7 +140,14 @@ def test_all_hosts_are_watched_at_once_and_those_that_never_came_up_left_out(run
     assert clock.slept < status_file._WATCH_SECONDS + 1.0
 
 
-DAMAGED = ["", "[]", '{"state": "running"}', '{"state": "running", "host": "h", "pid"']
+DAMAGED = [
+    "",
+    "[]",
+    "{}",
+    "\0\0",
+    '{"state": "running"}',
+    '{"state": "running", "host": "h", "pid"',
+]
 
 
 @pytest.mark.parametrize("text", DAMAGED)
