@@ -201,7 +201,7 @@ def _events(node: NodeProcess) -> list[str]:
     if node.state is State.RUNNING and node.restarts > 0:
         return [f"{node.label} restarted ({node.restarts})"]
     if node.state is State.WAITING and node.waited_in_vain:
-        return [f"{node.label} waited in vain for another role: {last_line(log)}"]
+        return [f"{node.label} starts again, by no fault of its own: {last_line(log)}"]
     if node.state is State.WAITING and node.problem is None:
         return [f"{node.label} ended with code {node.exit_code}; see {log}"]
     if node.state is State.STOPPED and (node.exit_code or 0) > 0:

@@ -285,7 +285,7 @@ sys.exit({int(ExitCode.COME_BACK)})
 """
     supervisor = site.supervisor([site.spec("a", victim), site.spec("main", WAITS_FOR_FIVE)])
     assert supervisor.run() is Outcome.FINISHED
-    assert "a-0 waited in vain for another role: no new parameters" in site.events
+    assert "a-0 starts again, by no fault of its own: no new parameters" in site.events
 
 
 @pytest.mark.usefixtures("hurried")
