@@ -97,7 +97,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         return any(_fits(value, option) for option in typing.get_args(hint))
     if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
+        # A whole number may have any number of digits, which no float has.
+        return isinstance(value, float) or (_fits(value, int) and abs(value) < 2**63)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)

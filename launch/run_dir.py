@@ -18,9 +18,11 @@ from launch.config import Config
 from launch.errors import InputError
 from launch.versions import installed_versions, stack_difference
 from report.atomic_file import write_atomically
-from report.json_file import read_json
+from report.json_file import open_plain_file, read_json
+from report.plain_text import plain
 
 _Read = TypeVar("_Read")
+_MAX_ADDRESS_BYTES = 1024
 _FOLDERS = ("checkpoints", "replay", "logs", "compiled", "address", "hosts", "slurm")
 _FILES = (
     *("config.json", "metrics.jsonl", "status.json", "engine.json", "lock", "stop"),
@@ -176,7 +178,8 @@ class RunDir:
     def read_address(self) -> str | None:
         """host:port of the Reverb server; None before anyone said so."""
         try:
-            return self.address_file.read_text().strip()
+            with open_plain_file(self.address_file) as file:
+                return plain(file.read(_MAX_ADDRESS_BYTES).decode(errors="replace").strip())
         except FileNotFoundError:
             return None
 

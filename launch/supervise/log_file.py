@@ -4,6 +4,8 @@ import os
 import pathlib
 from typing import IO
 
+_TAIL_BYTES = 1 << 16
+
 
 def open_log(path: pathlib.Path) -> IO[bytes]:
     """The log, or nothing in its place: a full disk must not keep a node from starting."""
@@ -15,9 +17,11 @@ def open_log(path: pathlib.Path) -> IO[bytes]:
 
 
 def last_line(path: pathlib.Path) -> str:
-    """The last thing a process said."""
+    """The last thing a process said; of a log of any length only the end is read."""
     try:
-        lines = path.read_text(errors="replace").strip().splitlines()
+        with path.open("rb") as file:
+            file.seek(-min(os.fstat(file.fileno()).st_size, _TAIL_BYTES), os.SEEK_END)
+            lines = file.read(_TAIL_BYTES).decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
     return lines[-1] if lines else "no output"
