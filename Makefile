@@ -1,6 +1,7 @@
 # Set-up and the everyday commands. `make train` and `make test` work on a fresh Linux machine with
-# Python 3.11 or 3.10: they build .venv first. PYTHON=/path/to/python chooses the interpreter; without
-# it .venv keeps the one it has, and a new .venv gets the first that is found.
+# Python 3.11 or 3.10: they build .venv first. PYTHON=/path/to/python chooses the interpreter,
+# DEVICE=cuda or DEVICE=tpu what the learner computes on; without them .venv keeps what it has, and a
+# new .venv gets the first interpreter that is found and no accelerator.
 
 # In order of preference; each has a lock of its own.
 SUPPORTED := 3.11 3.10
@@ -16,8 +17,18 @@ endif
 # There is none, as the set-up will say.
 VERSION := $(firstword $(SUPPORTED))
 endif
+# Each has a lock for each Python, of what comes on top of the lock of that Python.
+ACCELERATORS := cuda tpu
+ifeq ($(DEVICE),)
+DEVICE := $(or $(patsubst $(VENV)/.setup-$(VERSION)-%,%,$(wildcard $(VENV)/.setup-$(VERSION)-*)),cpu)
+endif
+ifeq ($(filter $(DEVICE),cpu $(ACCELERATORS)),)
+$(error DEVICE=$(DEVICE) is none of cpu $(ACCELERATORS))
+endif
 LOCK := requirements-$(VERSION).lock
-STAMP := $(VENV)/.setup-$(VERSION)
+DEVICE_LOCK := $(if $(filter-out cpu,$(DEVICE)),requirements-$(VERSION)-$(DEVICE).lock)
+# The one stamp of a whole .venv: for another Python or device it is built anew.
+STAMP := $(VENV)/.setup-$(VERSION)$(addprefix -,$(filter-out cpu,$(DEVICE)))
 SITE := $(VENV)/lib/python$(VERSION)/site-packages
 INSTALL := $(VENV)/bin/python -m pip install --disable-pip-version-check --quiet
 # The lock is whole, so pip has nothing to resolve; rliable has no wheel, and is built by our setuptools.
@@ -43,7 +54,16 @@ MAKE_TOOLS := tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 UV := uv==0.13.8
 PIP_AUDIT := pip-audit==2.9.0
 COMPILE := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
-	--python-platform linux --custom-compile-command 'make lock' $(ARGS)
+	--custom-compile-command 'make lock' $(ARGS)
+# What an accelerator needs beside the lock of a Python; the names of what is in that one, which uv
+# appends, are cut off. libtpu has wheels for glibc 2.31 and later; uv's `linux` is an older one.
+define LOCK_DEVICE
+"$$tools/bin/"$(COMPILE) --python-platform $(if $(filter tpu,$(1)),x86_64-manylinux_2_31,linux) \
+	--python-version $$version --extra $(1) --constraint requirements-$$version.lock \
+	$$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements-$$version.lock) \
+	--output-file requirements-$$version-$(1).lock pyproject.toml > /dev/null; \
+sed -i '/^$$/,$$d' requirements-$$version-$(1).lock
+endef
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train bench test test-other other-python test-core core-python lint lock clean chaos soak audit \
@@ -52,7 +72,7 @@ COMPILE := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emi
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Build .venv for Python 3.11 or 3.10 from its lock (skipped when nothing changed)
+setup: $(STAMP) ## Build .venv from its locks (skipped when nothing changed); DEVICE=cuda or tpu for that learner
 
 train: setup ## Train VA-learning on Pong on this machine; ARGS="--help" shows the options
 	$(VENV)/bin/vantage train --game pong --algorithm va --preset cpu $(ARGS)
@@ -109,10 +129,11 @@ lock: ## Rewrite the locks from pyproject.toml and requirements-core.in; ARGS=--
 	@set -e; $(MAKE_TOOLS); \
 	"$$tools/bin/python" -m pip install --quiet --disable-pip-version-check '$(UV)'; \
 	for version in $(SUPPORTED); do \
-		"$$tools/bin/"$(COMPILE) --python-version $$version --extra dev --extra unresolvable \
+		"$$tools/bin/"$(COMPILE) --python-platform linux --python-version $$version --extra dev --extra unresolvable \
 			--output-file requirements-$$version.lock pyproject.toml > /dev/null; \
+		$(foreach device,$(ACCELERATORS),$(call LOCK_DEVICE,$(device));) \
 	done; \
-	"$$tools/bin/"$(COMPILE) --python-version $(CORE_VERSION) \
+	"$$tools/bin/"$(COMPILE) --python-platform linux --python-version $(CORE_VERSION) \
 		--output-file requirements-core.lock requirements-core.in > /dev/null
 
 clean: ## Remove .venv and its relatives, caches and builds (never runs/)
@@ -121,13 +142,14 @@ clean: ## Remove .venv and its relatives, caches and builds (never runs/)
 
 # The editable install puts the packages and the `vantage` command into .venv; its requirements are
 # all in the lock already, setuptools too.
-$(STAMP): $(LOCK) requirements-3.10.lock pyproject.toml
+$(STAMP): $(LOCK) $(DEVICE_LOCK) requirements-3.10.lock pyproject.toml
 	@set -e; python=$$(tools/find_python.sh $(VERSION)); \
 	echo "Setting up $(VENV) with $$("$$python" --version), $$python"; \
-	"$$python" -m venv $(if $(filter $(VERSION),$(BUILT)),,--clear) $(VENV)
+	"$$python" -m venv $(if $(wildcard $(STAMP)),,--clear) $(VENV)
 	@sed -n '/^setuptools==/,/[^\\]$$/p' $(LOCK) > $(VENV)/setuptools.lock
 	$(INSTALL_LOCKED) -r $(VENV)/setuptools.lock
 	$(INSTALL_LOCKED) -r $(LOCK)
+	$(if $(DEVICE_LOCK),$(INSTALL_LOCKED) -r $(DEVICE_LOCK))
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	$(FINISH_$(VERSION))
 	@touch $(STAMP)
