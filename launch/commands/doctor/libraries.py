@@ -15,7 +15,8 @@ import sys
 from collections.abc import Sequence
 
 from launch import courier_stand_in
-from launch.commands.doctor.check import SETUP, Check, run_child
+from launch.child import run_child
+from launch.commands.doctor.check import SETUP, Check
 
 _REVERB = ("reverb", "libpybind.so")  # package, file
 _COURIER = ("courier", "python/py_client.so")

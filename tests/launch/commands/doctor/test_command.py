@@ -1,6 +1,7 @@
 """The doctor on this machine, and how it prints."""
 
-from launch.commands.doctor.check import Check, run_child
+from launch.child import run_child
+from launch.commands.doctor.check import Check
 from launch.commands.doctor.command import run_doctor
 
 
