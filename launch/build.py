@@ -14,6 +14,8 @@ from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
 from actors.resume import RecordedBatch
 from launch.config import Config
+from launch.device import JAX_PLATFORMS, Device, DeviceName
+from launch.errors import InputError
 from launch.names import find_architecture, find_loss
 from launch.seeds import seed_for
 from learner.backend import Backend, backend_for
@@ -21,6 +23,7 @@ from learner.loop import Periods
 from learner.losses import BEHAVIOR_LOSSES
 from learner.networks import Network, make_network
 from learner.optimizers import OptimizerOptions, falling_rate, make_optimizer
+from learner.precision import with_precision
 from learner.update import LearnerState, Update, init_state, make_update, repeat_update
 
 Games = TypeVar("Games", bound=AtariBatch)
@@ -62,6 +65,26 @@ def num_actions(game: str, full_action_set: bool) -> int:
         return environment.num_actions
     finally:
         environment.close()
+
+
+def use_device(asked: DeviceName) -> Device:
+    """Makes this process compute on what was asked for, before JAX has computed anything in it."""
+    if asked in JAX_PLATFORMS:
+        jax.config.update("jax_platforms", JAX_PLATFORMS[asked])
+    try:
+        found = jax.devices()[0]
+    except RuntimeError as error:
+        raise InputError(f"device={asked}: JAX does not start: {error}") from None
+    if asked not in ("auto", found.platform):
+        raise InputError(f"device={asked}, but JAX computes on {found.platform} in this process")
+    return Device(found.platform, found.device_kind)
+
+
+def prepare_learner_process(config: Config) -> Device:
+    """To be called by a process before it updates; returns what it will compute on."""
+    device = use_device(config.learner.device)
+    own_backend().prepare_process()
+    return device
 
 
 def own_backend() -> Backend:
@@ -135,6 +158,7 @@ def make_learner(config: Config, backend: Backend | None = None) -> tuple[Learne
     )
     if learner.updates_per_dispatch > 1:
         update = repeat_update(update, learner.updates_per_dispatch, unroll=backend.unroll_updates)
+    update = with_precision(update, learner.matmul_precision)
     key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
     state = init_state(network, make_optimizer(options), key)
     return state, jax.jit(update, donate_argnames=("state",))

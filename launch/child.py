@@ -20,6 +20,7 @@ class ChildResult(NamedTuple):
     ok: bool
     text: str
     signal: int | None = None
+    warning: str = ""  # its last line on stderr, where it did not fail
 
 
 def run_child(
@@ -49,6 +50,11 @@ def run_child(
     if child.returncode < 0:
         name = signal.Signals(-child.returncode).name
         return ChildResult(False, f"crashed with {name}", -child.returncode)
-    output = child.stdout if child.returncode == 0 else child.stderr
-    last_line = (output.strip().splitlines() or [""])[-1]
-    return ChildResult(child.returncode == 0, last_line or f"exit code {child.returncode}")
+    said, complained = _last_line(child.stdout), _last_line(child.stderr)
+    if child.returncode != 0:
+        return ChildResult(False, complained or f"exit code {child.returncode}")
+    return ChildResult(True, said, warning=complained)
+
+
+def _last_line(output: str) -> str:
+    return (output.strip().splitlines() or [""])[-1]

@@ -18,6 +18,7 @@ import tyro
 
 from launch import names
 from launch.bounds import COUNT, FRAMES, POSITIVE, SEED, SHARE, Bounds
+from launch.device import DeviceName
 
 PresetName = Literal["cpu", "paper"]
 
@@ -110,6 +111,10 @@ class LearnerConfig:
     """Transitions per update."""
     updates_per_dispatch: Annotated[int, Bounds(1, 10_000)] = 4
     """Updates in one call of the device, each on a batch of its own; a few cost less than one."""
+    device: DeviceName = "auto"
+    """What it computes on; auto takes the accelerator that JAX sees, else the CPU."""
+    matmul_precision: Literal["default", "high", "highest"] = "default"
+    """Of float32 products: default is the device's quickest (bfloat16 on TPUs), highest float32."""
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     """RMSProp is centered, with decay 0.95."""
     learning_rate: Annotated[float | None, Bounds(above=0, finite=True)] = None

@@ -10,6 +10,7 @@ OPERATIONAL_FIELDS = frozenset(
         "frames",
         "actors",
         "envs_per_actor",
+        "device",
         "stale_params_seconds",
         "port",
         "colocate",

@@ -31,18 +31,10 @@ TRANSPORT = {"reverb": {"reverb_server", "launch", "benchmarks"}, "launchpad": {
 ROOMS = (
     # A run and its config, on disk and in words.
     (
-        *(
-            "bounds",
-            "child",
-            "config",
-            "config_checks",
-            "config_json",
-            "errors",
-            "heartbeat",
-            "host_name",
-        ),
+        *("bounds", "config", "config_checks", "config_json", "errors", "heartbeat", "host_name"),
         *("invocation", "layout", "learner_state", "names", "replay", "run_dir", "scores", "seeds"),
-        *("courier_stand_in", "machine", "memory_need", "terminal", "trust", "versions"),
+        *("child", "courier_stand_in", "device", "machine", "memory_need", "terminal", "trust"),
+        *("versions",),
     ),
     ("build",),
     ("monitor",),

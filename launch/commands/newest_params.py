@@ -29,6 +29,7 @@ def playing_epsilon(config: Config, asked: float | None, *, seed: int) -> float:
 
 def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
     """The parameters of the newest checkpoint; refuses a run without a usable one."""
+    build.use_device("cpu")  # the accelerator may be a learner's, and is taken whole
     fresh, _ = build.make_learner(config)
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     try:

@@ -2,6 +2,7 @@
 
 from launch import config_checks
 from launch.config import Config
+from launch.device import Device, DeviceName, find_device, unused_accelerator
 from launch.engines.claim import claim, run_dir_of
 from launch.engines.options import TrainRequest
 from launch.errors import ExitCode, InputError
@@ -24,15 +25,24 @@ def train_locally(config: Config, request: TrainRequest) -> ExitCode:
     # In one process there are no actors, and nobody shares a core.
     alone = [name for name in names if name.role == "learner"]
     config_checks.check_machine(config, alone if request.serial else names)
+    device = find_device(config.learner.device)
     run_dir = run_dir_of(config, request)
     with claim(run_dir, config, resume=request.resume):
         run_dir.engine_file.unlink(missing_ok=True)
+        _announce(device, config.learner.device)
         if request.serial:
             # Here, because JAX is not needed to supervise.
             from launch.engines.serial.system import train_serially
 
             return train_serially(config, run_dir)
         return _train_in_processes(config, run_dir)
+
+
+def _announce(device: Device, asked: DeviceName) -> None:
+    note(f"the learner computes on {device}")
+    unused = unused_accelerator(device) if asked == "auto" else None
+    if unused is not None:
+        warn(f"{unused.found}; {unused.fix}, or choose --device cpu")
 
 
 def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:

@@ -11,6 +11,7 @@ import sys
 import time
 
 from launch import config_checks
+from launch.device import DeviceName, find_device
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.supervise.status_file import SILENT_SECONDS
@@ -41,14 +42,14 @@ def check_imports() -> None:
             ) from error
 
 
-def check_gpu(gres: str) -> None:
-    """A learner that was given a GPU must not train on the CPU in silence."""
-    import jax
-
-    if "gpu" in gres and jax.default_backend() == "cpu":
-        raise PreflightError(
-            f"learner_gres={gres}, but JAX sees no GPU; install the extra `cuda` (see README)"
-        )
+def check_device(asked: DeviceName, gres: str) -> None:
+    """A learner that was given a GPU must not train on the CPU in silence, unless told to."""
+    given = asked == "auto" and "gpu" in gres
+    try:
+        find_device("gpu" if given else asked)
+    except InputError as error:
+        where = f"learner_gres={gres}: " if given else ""
+        raise PreflightError(f"{where}{error}") from None
 
 
 def wait_for_replay(run_dir: RunDir) -> None:
@@ -113,11 +114,12 @@ def main(argv: list[str]) -> ExitCode:
         run_dir.check_stack()
         check_imports()
         # A module of the user's own must be here too.
-        config_checks.check_names(run_dir.load_config())
+        config = run_dir.load_config()
+        config_checks.check_names(config)
         if role == "actor":
             wait_for_replay(run_dir)
         else:
-            check_gpu(gres)
+            check_device(config.learner.device, gres)
     except NoLearnerError as error:
         print(error, file=sys.stderr)
         return ExitCode.COME_BACK

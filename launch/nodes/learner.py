@@ -15,6 +15,7 @@ from launch.config import Config
 from launch.heartbeat import Phase
 from launch.learner_state import gives_up_when_diverged, restore, save
 from launch.nodes.learner_heartbeat import LearnerHeartbeat
+from launch.nodes.publishing import make_publish
 from launch.nodes.tables import item_layout, prioritization_of
 from launch.replay import IN_FLIGHT_BATCHES
 from launch.run_dir import RunDir
@@ -22,10 +23,9 @@ from learner import acting
 from learner.background_save import BackgroundSave
 from learner.checkpoint import Checkpointer
 from learner.divergence import FiniteGuard
-from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
-from learner.update import LearnerState
 from reverb_server import sampler, telemetry
 from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.foreign_samples import ForeignSamples
@@ -44,7 +44,7 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
     stop = lp.stop_event()
     heart = heartbeat.of_this_process("learner")
     heart.beat(Phase.STARTING)
-    build.own_backend().prepare_process()
+    logging.info("computing on %s", build.prepare_learner_process(config))
     state, update = build.make_learner(config)
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
@@ -55,22 +55,6 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
     priorities = PriorityUpdater(client) if config.replay.prioritized else None
     saves = BackgroundSave(functools.partial(save, checkpointer, guard))
     flatten = jax.jit(acting.flatten_acting)
-
-    def publish(state: LearnerState, progress: Progress) -> None:
-        # A copy on the device, before the next update takes over the buffers.
-        flat = flatten(state.params)
-
-        def on_host() -> np.ndarray:
-            values = np.asarray(flat)
-            guard.check(progress.updates, values)
-            return values
-
-        publisher.publish(
-            on_host,
-            version=progress.updates,
-            steps=progress.steps,
-            finished=progress.finished,
-        )
 
     def counts() -> ReplayCounts | None:
         found = _counts(client)
@@ -98,7 +82,7 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
         edges = Edges(
             next_batch=prefetcher.get,
             read_counts=counts,
-            publish=publish,
+            publish=make_publish(flatten, publisher, guard),
             report=report_row,
             start_save=saves.start,
             save_and_wait=saves.finish,

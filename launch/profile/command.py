@@ -35,7 +35,7 @@ def profile(config: Config, request: ProfileRequest) -> ExitCode:
     config_checks.check_config(config)
     counts = _check(request)
     console = make_console()
-    build.own_backend().prepare_process()  # as the learner's own process does
+    build.prepare_learner_process(config)
     try:
         if counts:
             return _sweep(config, request, counts, console)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from actors.games import reference_scores
 from launch.commands.doctor.check import Check
 from launch.commands.doctor.libraries import (
+    check_device,
     check_import,
-    check_jax,
     check_launchpad,
     check_libpython,
     check_roms,
@@ -35,7 +35,7 @@ def collect_checks() -> list[Check]:
         check_libpython(),
         check_launchpad(),
         check_import("reverb", "import reverb"),
-        check_jax(),
+        check_device(),
         check_roms(list(reference_scores())),
         check_cores(),
         check_memory(),

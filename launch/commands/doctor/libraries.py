@@ -1,4 +1,4 @@
-"""The libraries: do their binaries load here, what does JAX see, are the ROMs there?
+"""The libraries: do their binaries load here, what will JAX compute on, are the ROMs there?
 
 Nothing of them is imported into this process, only into children with a time limit: a library that
 crashes or hangs at import is just what the doctor has to report.
@@ -6,7 +6,6 @@ crashes or hangs at import is just what the doctor has to report.
 
 import importlib.machinery
 import json
-import os
 import pathlib
 import re
 import signal
@@ -14,9 +13,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from launch import courier_stand_in
+from launch import courier_stand_in, device
 from launch.child import run_child
 from launch.commands.doctor.check import SETUP, Check
+from launch.errors import InputError
 
 _REVERB = ("reverb", "libpybind.so")  # package, file
 _COURIER = ("courier", "python/py_client.so")
@@ -68,23 +68,17 @@ def check_import(name: str, code: str) -> Check:
     return Check(f"import {name}", False, result.text, f"fix what is above, or {SETUP}")
 
 
-def check_jax() -> Check:
-    """What the learner would run on."""
-    result = run_child(
-        "import json, jax; "
-        "print(json.dumps([[d.platform, d.device_kind, jax.__version__] for d in jax.devices()]))"
-    )
-    if not result.ok:
-        return Check("jax devices", False, result.text, SETUP)
-    devices = json.loads(result.text)
-    found = ", ".join(f"{kind} ({where})" if where != kind else kind for where, kind, _ in devices)
-    has_unused_gpu = os.path.exists("/proc/driver/nvidia/version") and all(
-        where == "cpu" for where, _, _ in devices
-    )
-    if has_unused_gpu:
-        fix = f"pip install -e '.[cuda]' (JAX {devices[0][2]} for CUDA 12)"
-        return Check("jax devices", None, f"{found}; an NVIDIA GPU is not used", fix)
-    return Check("jax devices", True, found)
+def check_device() -> Check:
+    """What the learner would compute on."""
+    name = "learner device"
+    try:
+        used = device.ask_jax()
+    except InputError as error:
+        return Check(name, False, str(error), SETUP)
+    unused = device.unused_accelerator(used)
+    if unused is not None:
+        return Check(name, None, f"{used}; {unused.found}", unused.fix)
+    return Check(name, True, str(used))
 
 
 def check_roms(games: Sequence[str]) -> Check:

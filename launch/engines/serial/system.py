@@ -51,7 +51,7 @@ def train_serially(config: Config, run_dir: RunDir) -> ExitCode:
     """Trains to the end, or until Ctrl-C."""
     if config.replay.prioritized:
         raise InputError("--serial samples uniformly; drop --prioritized")
-    build.own_backend().prepare_process()
+    build.prepare_learner_process(config)
     system = SerialSystem(config, run_dir)
     signal.signal(signal.SIGINT, lambda *_: system.request_stop())
     signal.signal(signal.SIGTERM, lambda *_: system.request_stop())
