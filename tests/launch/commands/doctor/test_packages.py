@@ -21,7 +21,9 @@ ROOT = pathlib.Path(__file__).parents[4]
 
 def test_every_python_it_takes_has_a_lock_and_is_in_the_metadata():
     assert {path.name for path in ROOT.glob("requirements-3*.lock")} == {
-        f"requirements-{version}.lock" for version in PYTHONS
+        f"requirements-{version}{device}.lock"
+        for version in PYTHONS
+        for device in ("", "-cuda", "-tpu")
     }
     assert f'requires-python = ">={PYTHONS[-1]},<3.12"' in (ROOT / "pyproject.toml").read_text()
     assert re.search(rf"^SUPPORTED := {' '.join(PYTHONS)}$", (ROOT / "Makefile").read_text(), re.M)
