@@ -40,8 +40,8 @@ class Link:
 
     def update(self, state: LearnerState, number: Any, weights: Any) -> Any:
         self.updating[number].set()
-        if self.begun[number + 1].wait(LIMIT):
-            self.overlapped.append(number)
+        assert self.begun[number + 1].wait(LIMIT), "the next transfer waits for this update"
+        self.overlapped.append(number)
         return state._replace(updates=state.updates + 1), UpdateResult(jnp.zeros(1), {})
 
 
