@@ -155,6 +155,7 @@ def make_learner(config: Config, backend: Backend | None = None) -> tuple[Learne
         backend.make_step(options),
         target_period_updates=learner.target_period_updates,
         behavior_loss=BEHAVIOR_LOSSES[learner.behavior_target],
+        online_mu=learner.bootstrap_mu == "online",
     )
     if learner.updates_per_dispatch > 1:
         update = repeat_update(update, learner.updates_per_dispatch, unroll=backend.unroll_updates)

@@ -131,6 +131,9 @@ class LearnerConfig:
         Literal["sampled", "distribution"], tyro.conf.arg(aliases=("--behaviour-target",))
     ] = "sampled"
     """Fit mu to the actions taken, or to the whole distribution they were drawn from."""
+    bootstrap_mu: Literal["target", "online"] = "target"
+    """Whose mu centers A in a bootstrap: the target network's, frozen between copies, or the online
+    one, as the paper's Algorithms 2 and 3 may be read."""
     publish_period_updates: Annotated[int, COUNT] = 100
     """Updates between parameter broadcasts."""
     checkpoint_seconds: Annotated[float | None, POSITIVE] = None

@@ -134,7 +134,7 @@ class VALearning(Loss):
     """VA-learning: V and A are regressed, each on its own, to one shared back-up.
 
     A is regressed raw; only the bootstrap is centered. The baseline in the target of A is the
-    online V, not the target network's (paper, Appendix C: important in practice).
+    online V, not the target network's (paper, Appendix C, which finds that important).
     """
 
     value_head: bool = True

@@ -58,14 +58,20 @@ def make_update(
     *,
     target_period_updates: int,
     behavior_loss: losses.BehaviorLoss,
+    online_mu: bool = False,
 ) -> Update:
-    """Builds `update(state, batch, weights)`; `weights` [B] scale the value losses."""
+    """Builds `update(state, batch, weights)`; `weights` [B] scale the value losses.
+
+    With `online_mu` the bootstrap is centered by the online mu, not by the target network's.
+    """
     backup_fn = jax.vmap(lambda *args: losses.backup_target(loss, *args))
 
     def targets(state: LearnerState, batch: Transition) -> jax.Array:
         online_t = network.apply(state.params, batch.o_t)
         policy_t = jax.vmap(loss.bootstrap_policy)(online_t)
         target_t = network.apply(state.target_params, batch.o_t)
+        if online_mu:
+            target_t = target_t._replace(logits=online_t.logits)
         return_t, discount_t = jax.vmap(n_step_return)(batch.r_t, batch.discount_t)
         return backup_fn(target_t, policy_t, return_t, discount_t)
 

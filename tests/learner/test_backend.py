@@ -39,6 +39,7 @@ LEARNERS = [
     ("nature", "va", "rmsprop", False),
     ("impala", "va", "adam", False),
 ]
+ONLINE_MU = ("tiny", "va", "rmsprop", False, True)
 SMALLEST = LEARNERS[0]
 
 
@@ -51,7 +52,12 @@ def test_every_network_algorithm_and_optimizer_is_among_the_compared() -> None:
 
 @functools.cache
 def learner_of(
-    platform: str, network: str, algorithm: str, optimizer: str, normalize: bool
+    platform: str,
+    network: str,
+    algorithm: str,
+    optimizer: str,
+    normalize: bool,
+    online_mu: bool = False,
 ) -> tuple[LearnerState, Update]:
     """A state and the update, jitted once for all tests."""
     backend, loss = backend_for(platform), ALGORITHMS[algorithm]
@@ -71,6 +77,7 @@ def learner_of(
         backend.make_step(options),
         target_period_updates=2,
         behavior_loss=BEHAVIOR_LOSSES["sampled"],
+        online_mu=online_mu,
     )
     # What is compared is our arithmetic, not the compiler's: without its optimizations it is quick.
     quick = {"xla_backend_optimization_level": 0}
@@ -109,7 +116,9 @@ def assert_close(found: Any, expected: Any) -> None:
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **TOLERANCE), found, expected)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: "-".join(map(str, learner)))
+@pytest.mark.parametrize(
+    "learner", [*LEARNERS, ONLINE_MU], ids=lambda learner: "-".join(map(str, learner))
+)
 def test_an_update_is_the_same_through_both_gates(learner: tuple[Any, ...]) -> None:
     """Parameters, target, moments, counters, errors and scalars, over a target copy."""
     plain_state, plain = learner_of("gpu", *learner)
@@ -154,7 +163,7 @@ def lowered(learner: tuple[Any, ...], platform: str) -> str:
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize(
     "learner",
-    [*LEARNERS, ("nature", "va", "adam", False), ("impala", "va", "rmsprop", True)],
+    [*LEARNERS, ONLINE_MU, ("nature", "va", "adam", False), ("impala", "va", "rmsprop", True)],
     ids=lambda learner: "-".join(map(str, learner)),
 )
 def test_the_plain_update_exports_without_any_trick(

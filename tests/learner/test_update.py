@@ -56,7 +56,7 @@ def update_of(name: str, behavior: str = "sampled") -> Update:
     return _jitted(ALGORITHMS[name], behavior)
 
 
-def _jitted(loss: Loss, behavior: str = "sampled") -> Update:
+def _jitted(loss: Loss, behavior: str = "sampled", *, online_mu: bool = False) -> Update:
     return jax.jit(
         make_update(
             TABLE,
@@ -64,6 +64,7 @@ def _jitted(loss: Loss, behavior: str = "sampled") -> Update:
             optax_step(optax.sgd(RATE)),
             target_period_updates=TARGET_PERIOD,
             behavior_loss=BEHAVIOR_LOSSES[behavior],
+            online_mu=online_mu,
         )
     )
 
@@ -183,6 +184,20 @@ def test_an_update_is_that_of_the_slow_reference(name: str) -> None:
         np.testing.assert_allclose(scalars["td_abs"], np.abs(expected.td).mean(), rtol=1e-5)
         norm = np.sqrt(sum((g**2).sum() for g in expected.gradient.values()))
         np.testing.assert_allclose(scalars["grad_norm"], norm, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_online_mu_in_a_bootstrap_is_all_that_the_switch_changes(name: str) -> None:
+    """As if the target network had had the online mu all along, and no gradient through it."""
+    state, batch = fresh_state(), random_batch()
+    lent = {**state.target_params, "behaviour": state.params["behaviour"]}
+    expected, by_hand = update_of(name)(state._replace(target_params=lent), batch, weights())
+    found, result = _jitted(ALGORITHMS[name], online_mu=True)(state, batch, weights())
+    assert_same(found.params, expected.params)
+    assert_same(result.td, by_hand.td)
+    _, usual = update_of(name)(state, batch, weights())
+    centered = name in ("va", "behavior_dueling")
+    assert np.any(np.asarray(result.td != usual.td)) == centered
 
 
 class UniformQ(QLearning):
