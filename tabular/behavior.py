@@ -11,17 +11,23 @@ import jax
 import jax.numpy as jnp
 
 from tabular.mdps import Model
+from tabular.setting import Gradient
 
 
 class Data(NamedTuple):
     """Trajectories, counted."""
 
     counts: jax.Array  # [X, A, X]: how often (x, a, x') occurs
+    num_trajectories: int
 
-    @property
-    def weights(self) -> jax.Array:
-        """[X, A]: the share of each pair among the samples."""
-        return jnp.sum(self.counts, axis=2) / jnp.sum(self.counts)
+    def weights(self, gradient: Gradient) -> jax.Array:
+        """[X, A]: how much each pair counts in a gradient "averaged across all trajectories".
+
+        Per step it is the share of the pair among all samples. Per trajectory the gradient is
+        summed over the steps of each trajectory, and the sums are averaged.
+        """
+        pairs = jnp.sum(self.counts, axis=2)
+        return pairs / (jnp.sum(pairs) if gradient == "per-step" else self.num_trajectories)
 
 
 def random_deterministic(key: jax.Array, num_states: int, num_actions: int) -> jax.Array:

@@ -1,25 +1,22 @@
 """Control: how good the greedy policy gets, for each share of uniform actions in the data.
 
-Runs every algorithm on every MDP and every epsilon at once. One call of the compiled step brings
-all of them to the next point of their curves.
+Runs every algorithm on every MDP and every epsilon at once, until all of them have settled.
 """
 
 import functools
-from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from learner.losses import ALGORITHMS, Loss
-from tabular import behavior, learning, mdps
+from learner.losses import ALGORITHMS
+from tabular import behavior, curves, mdps
 from tabular.behavior import Data
+from tabular.curves import Advance, Curves, Measured
 from tabular.learning import Problem, Tables
 from tabular.mdps import Model
-from tabular.setting import RECORD_PERIOD_UPDATES, Setting
-
-Advance = Callable[[str, int], None]  # what is running, and how many more points are done
+from tabular.setting import Setting
 
 
 class Instance(NamedTuple):
@@ -32,19 +29,18 @@ class Instance(NamedTuple):
 
 
 class ControlResult(NamedTuple):
-    """Curves over updates. E epsilons, S seeds, P points; the first point is before any update."""
+    """Curves of every algorithm: `performance`, and squared norms of the advantage."""
 
     epsilons: np.ndarray  # [E]
-    updates: np.ndarray  # [P]
-    performance: dict[str, np.ndarray]  # algorithm -> [P, E, S]
     optimal: np.ndarray  # [S]
-    norms: dict[str, np.ndarray]  # which of NORMS -> [P, E, S]
+    curves: dict[str, Curves]  # conditions G are the epsilons
 
 
+# Lines of the figure of norms -> algorithm, and which of its measures.
 NORMS = {
-    "dueling_uniform": ("dueling", "uniform"),
-    "dueling_mu": ("dueling", "mu"),
-    "behavior_dueling_mu": ("behavior_dueling", "mu"),
+    "dueling_uniform": ("dueling", "norm_uniform"),
+    "dueling_mu": ("dueling", "norm_mu"),
+    "behavior_dueling_mu": ("behavior_dueling", "norm_mu"),
 }
 
 
@@ -75,7 +71,8 @@ def make_problem(
         num_trajectories=setting.trajectories,
         num_steps=setting.trajectory_steps,
     )
-    return problem_of(instance.mdp, Data(jnp.sum(counts, axis=0)), mu, None, setting)
+    data = Data(jnp.sum(counts, axis=0), setting.trajectories)
+    return problem_of(instance.mdp, data, mu, None, setting)
 
 
 def problem_of(
@@ -84,41 +81,15 @@ def problem_of(
     """The data as a learner sees them, with mu itself or its estimate from the data."""
     if setting.behavior == "estimated":
         mu = behavior.estimated_policy(data)
-    return Problem(behavior.empirical_model(mdp, data), data.weights, mu, policy)
+    assert setting.gradient != "both"
+    weights = data.weights(setting.gradient)
+    return Problem(behavior.empirical_model(mdp, data), weights, mu, policy)
 
 
-def squared_norm(tables: Tables, problem: Problem, centered_by: str) -> jax.Array:
+def squared_norm(f: jax.Array, weights: jax.Array, nu: jax.Array) -> jax.Array:
     """(f(x, a) - f(x, nu))^2 averaged over the samples (paper, Appendix D)."""
-    f = tables.advantage
-    nu = problem.mu if centered_by == "mu" else jnp.full_like(f, 1.0 / f.shape[1])
     center = mdps.mean_under(nu, f)
-    return jnp.sum(problem.weights * (f - center[:, None]) ** 2)
-
-
-def make_step(
-    algorithms: Mapping[str, Loss], setting: Setting
-) -> Callable[[dict[str, Tables], Problem], dict[str, Tables]]:
-    """All algorithms on a grid of problems [., S], from one point of their curves to the next."""
-    learn = functools.partial(
-        learning.learn,
-        learning_rate=setting.learning_rate,
-        target_period_updates=setting.target_period_updates,
-        target_copies=RECORD_PERIOD_UPDATES // setting.target_period_updates,
-    )
-
-    def step(tables: dict[str, Tables], problems: Problem) -> dict[str, Tables]:
-        return {
-            name: jax.vmap(jax.vmap(functools.partial(learn, loss)))(tables[name], problems)
-            for name, loss in algorithms.items()
-        }
-
-    return jax.jit(step)
-
-
-def start_tables(algorithms: Mapping[str, Loss], problems: Problem) -> dict[str, Tables]:
-    """Zeros for every algorithm on a grid of problems."""
-    zeros = Tables(jnp.zeros(problems.mu.shape[:-1]), jnp.zeros(problems.mu.shape))
-    return dict.fromkeys(algorithms, zeros)
+    return jnp.sum(weights * (f - center[:, None]) ** 2) / jnp.sum(weights)
 
 
 def run_control(setting: Setting, instances: Instance, advance: Advance) -> ControlResult:
@@ -127,36 +98,28 @@ def run_control(setting: Setting, instances: Instance, advance: Advance) -> Cont
     over_seeds = jax.vmap(functools.partial(make_problem, setting=setting), (0, None, None))
     over_epsilons = jax.jit(jax.vmap(over_seeds, (None, 0, 0)))
     problems = over_epsilons(instances, epsilons, jnp.arange(len(epsilons)))
-    step = make_step(ALGORITHMS, setting)
-    tables = start_tables(ALGORITHMS, problems)
-    points = [_measure_all(tables, problems, instances.mdp)]
-    for _ in range(setting.updates // RECORD_PERIOD_UPDATES):
-        tables = step(tables, problems)
-        points.append(_measure_all(tables, problems, instances.mdp))
-        jax.block_until_ready(points[-1])
-        advance("control", 1)
-    curves = jax.tree.map(lambda *values: np.stack(values), *points)
-    # By name: JAX sorts the keys of dictionaries, readers want the paper's order.
+    measure = functools.partial(_measure_all, mdp=instances.mdp)
     return ControlResult(
         epsilons=np.asarray(epsilons),
-        updates=RECORD_PERIOD_UPDATES * np.arange(len(points)),
-        performance={name: curves["performance"][name] for name in ALGORITHMS},
         optimal=np.asarray(instances.optimal),
-        norms={name: curves["norms"][name] for name in NORMS},
+        curves=curves.follow(
+            ALGORITHMS,
+            problems,
+            dict.fromkeys(ALGORITHMS, measure),
+            setting,
+            functools.partial(advance, f"control, {setting.gradient}"),
+        ),
     )
 
 
 @jax.jit
-def _measure_all(
-    tables: dict[str, Tables], problems: Problem, mdp: Model
-) -> dict[str, dict[str, jax.Array]]:
-    def scored(mdp: Model, tables: Tables) -> jax.Array:
-        return mdps.performance(mdp, mdps.greedy(tables.advantage))
+def _measure_all(tables: Tables, problems: Problem, mdp: Model) -> Measured:
+    def measure(mdp: Model, tables: Tables, problem: Problem) -> Measured:
+        f, uniform = tables.advantage, jnp.full_like(problem.mu, 1.0 / problem.mu.shape[1])
+        return {
+            "performance": mdps.performance(mdp, mdps.greedy(f)),
+            "norm_uniform": squared_norm(f, problem.weights, uniform),
+            "norm_mu": squared_norm(f, problem.weights, problem.mu),
+        }
 
-    over_epsilons = jax.vmap(jax.vmap(scored), (None, 0))
-    norms = {}
-    for name, (algorithm, centered_by) in NORMS.items():
-        norm = jax.vmap(jax.vmap(functools.partial(squared_norm, centered_by=centered_by)))
-        norms[name] = norm(tables[algorithm], problems)
-    performance = {name: over_epsilons(mdp, tables[name]) for name in tables}
-    return {"performance": performance, "norms": norms}
+    return jax.vmap(jax.vmap(measure), (None, 0, 0))(mdp, tables, problems)

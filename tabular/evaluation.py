@@ -12,32 +12,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from learner.losses import ALGORITHMS
-from tabular import behavior, mdps
+from tabular import behavior, curves, mdps
 from tabular.behavior import Data
-from tabular.control import Advance, Instance, make_step, problem_of, start_tables
+from tabular.control import Instance, problem_of
+from tabular.curves import Advance, Curves, Measured
 from tabular.learning import Problem, Tables
-from tabular.setting import RECORD_PERIOD_UPDATES, Setting
+from tabular.setting import Setting
 
 # Data keys of control are folded with the index of an epsilon; this one is apart from all of them.
 _DATA_STREAM = 1_000_000
-_LEARNERS = {"va": ALGORITHMS["va"], "td": ALGORITHMS["q"]}
-
-
-class Estimates(NamedTuple):
-    """||A_hat - A^pi||_2 and ||Q_hat - Q^pi||_2."""
-
-    advantage: jax.Array
-    q: jax.Array
+LEARNERS = {"va": ALGORITHMS["va"], "td": ALGORITHMS["q"]}
 
 
 class EvaluationResult(NamedTuple):
-    """Curves over updates. B budgets, S seeds, P points; the first point is before any update."""
+    """Curves of `va` and `td`; the measures are distances in the Euclidean norm.
+
+    Of both: `advantage` (A_hat from A^pi) and `q` (Q_hat from Q^pi). Of `va` also `centered`
+    (A - pi A from A^pi) and `own_limit` (A from A_mu^pi, which Theorem 1 says it tends to).
+    """
 
     budgets: np.ndarray  # [B]
-    updates: np.ndarray  # [P]
-    advantage_error: dict[str, np.ndarray]  # [P, B, S] of `va`, `td` and `va_centered`
-    q_error: dict[str, np.ndarray]  # [P, B, S] of `va` and `td`
-    advantage_floor: np.ndarray  # [S]: ||A_mu^pi - A^pi||_2, what `va` tends to with all data
+    curves: dict[str, Curves]  # conditions G are the budgets
+    floor: np.ndarray  # [S]: ||A_mu^pi - A^pi||_2, what `advantage` of `va` tends to
 
 
 def run_evaluation(setting: Setting, instances: Instance, advance: Advance) -> EvaluationResult:
@@ -45,21 +41,15 @@ def run_evaluation(setting: Setting, instances: Instance, advance: Advance) -> E
     collect = jax.vmap(functools.partial(_make_problems, setting=setting), out_axes=1)
     problems = jax.jit(collect)(instances)  # [B, S]
     truth = jax.jit(jax.vmap(functools.partial(_truth, setting=setting)))(instances)  # [S]
-    step = make_step(_LEARNERS, setting)
-    tables = start_tables(_LEARNERS, problems)
-    points = [_measure_all(tables, problems, truth)]
-    for _ in range(setting.updates // RECORD_PERIOD_UPDATES):
-        tables = step(tables, problems)
-        points.append(_measure_all(tables, problems, truth))
-        jax.block_until_ready(points[-1])
-        advance("policy evaluation", 1)
-    curves = jax.tree.map(lambda *values: np.stack(values), *points)
+    measures = {
+        "va": functools.partial(_measure_va, truth=truth),
+        "td": functools.partial(_measure_td, truth=truth),
+    }
+    report = functools.partial(advance, f"evaluation, {setting.gradient}")
     return EvaluationResult(
         budgets=np.asarray(setting.budgets),
-        updates=RECORD_PERIOD_UPDATES * np.arange(len(points)),
-        advantage_error={name: errors.advantage for name, errors in curves.items()},
-        q_error={name: curves[name].q for name in _LEARNERS},
-        advantage_floor=np.asarray(_floor(truth, problems)),
+        curves=curves.follow(LEARNERS, problems, measures, setting, report),
+        floor=np.asarray(_floor(truth, problems)),
     )
 
 
@@ -84,49 +74,41 @@ def _make_problems(instance: Instance, setting: Setting) -> Problem:
     )
     policy = _target_policy(instance, setting)
     problems = [
-        problem_of(instance.mdp, Data(jnp.sum(counts[:budget], axis=0)), uniform, policy, setting)
+        problem_of(
+            instance.mdp, Data(jnp.sum(counts[:budget], axis=0), budget), uniform, policy, setting
+        )
         for budget in setting.budgets
     ]
     return jax.tree.map(lambda *parts: jnp.stack(parts), *problems)
 
 
 @jax.jit
-def _measure_all(
-    tables: dict[str, Tables], problems: Problem, truth: jax.Array
-) -> dict[str, Estimates]:
-    measures = {
-        "va": (_va_errors, "va"),
-        "td": (_td_errors, "td"),
-        "va_centered": (_va_centered_errors, "va"),
-    }
-    return {
-        name: jax.vmap(jax.vmap(measure), (0, 0, None))(tables[learner], problems, truth)
-        for name, (measure, learner) in measures.items()
-    }
+def _measure_va(tables: Tables, problems: Problem, truth: jax.Array) -> Measured:
+    def measure(tables: Tables, problem: Problem, q: jax.Array) -> Measured:
+        """A_hat = A and Q_hat = V + A, both raw (paper, Appendix C.1)."""
+        a, advantage = tables.advantage, _centered_by_pi(q, problem)
+        return {
+            "advantage": jnp.linalg.norm(a - advantage),
+            "centered": jnp.linalg.norm(_centered_by_pi(a, problem) - advantage),
+            # Data of evaluation come from the uniform policy: the mean over actions is mu Q^pi.
+            "own_limit": jnp.linalg.norm(a - (q - jnp.mean(q, axis=1, keepdims=True))),
+            "q": jnp.linalg.norm(tables.value[:, None] + a - q),
+        }
+
+    return jax.vmap(jax.vmap(measure), (0, 0, None))(tables, problems, truth)
 
 
-def _va_errors(tables: Tables, problem: Problem, q: jax.Array) -> Estimates:
-    """A_hat = A and Q_hat = V + A, both raw (paper, Appendix C.1)."""
-    return _errors(tables.advantage, tables.value[:, None] + tables.advantage, problem, q)
+@jax.jit
+def _measure_td(tables: Tables, problems: Problem, truth: jax.Array) -> Measured:
+    def measure(tables: Tables, problem: Problem, q: jax.Array) -> Measured:
+        """A_hat = Q - pi Q and Q_hat = Q; the table of algorithm `q` is Q itself."""
+        estimate, advantage = tables.advantage, _centered_by_pi(q, problem)
+        return {
+            "advantage": jnp.linalg.norm(_centered_by_pi(estimate, problem) - advantage),
+            "q": jnp.linalg.norm(estimate - q),
+        }
 
-
-def _td_errors(tables: Tables, problem: Problem, q: jax.Array) -> Estimates:
-    """A_hat = Q - pi Q and Q_hat = Q; the table of algorithm `q` is Q itself."""
-    estimate = tables.advantage
-    return _errors(_centered_by_pi(estimate, problem), estimate, problem, q)
-
-
-def _va_centered_errors(tables: Tables, problem: Problem, q: jax.Array) -> Estimates:
-    """VA-learning's A centered by pi, as TD's is: what both estimate is then A^pi."""
-    implied = tables.value[:, None] + tables.advantage
-    return _errors(_centered_by_pi(tables.advantage, problem), implied, problem, q)
-
-
-def _errors(
-    advantage_hat: jax.Array, q_hat: jax.Array, problem: Problem, q: jax.Array
-) -> Estimates:
-    advantage = _centered_by_pi(q, problem)
-    return Estimates(jnp.linalg.norm(advantage_hat - advantage), jnp.linalg.norm(q_hat - q))
+    return jax.vmap(jax.vmap(measure), (0, 0, None))(tables, problems, truth)
 
 
 def _centered_by_pi(table: jax.Array, problem: Problem) -> jax.Array:

@@ -1,12 +1,12 @@
 """Gradient descent on tables, with the losses of the deep learner.
 
 The network is a table: V [X], and f (raw A, or Q for algorithm `q`) [X, A]; mu is given. The loss
-is squared, the gradient is averaged over all samples, the rate is constant and the target tables
-are copied every few updates (paper, Appendix C.1).
+is squared, the gradient is averaged over the data (`Data.weights` has both readings of it), the
+rate is constant and the target tables are copied every few updates (paper, Appendix C.1).
 
 The errors of `learner.losses` are linear in the back-up y, and y is a constant to the gradient. So
 the mean gradient over the samples of a pair (x, a) is the gradient at their mean back-up, and a sum
-over pairs, weighted by how often they occur, is the mean over samples, exactly.
+over pairs, weighted by how often they occur, is the sum over samples, exactly.
 """
 
 import functools
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
     """What a learner is given: the data, mu, and the policy to evaluate."""
 
     model: Model  # as estimated from the data
-    weights: jax.Array  # [X, A]: share of each pair among the samples
+    weights: jax.Array  # [X, A]: of each pair in the gradient, in proportion to the samples
     mu: jax.Array  # [X, A]: the behavior policy, known or estimated
     policy: jax.Array | None  # [X, A]: to evaluate; None: control
 
@@ -76,7 +76,7 @@ def errors_of(
 
 
 def mean_loss(tables: Tables, loss: losses.Loss, problem: Problem, backups: jax.Array) -> jax.Array:
-    """L_VA (paper, Eqn 6) or L_QL (Eqn 9): half the squared errors, averaged over samples."""
+    """L_VA (paper, Eqn 6) or L_QL (Eqn 9): half the squared errors, averaged over the data."""
     errors = errors_of(loss, tables, problem.mu, backups)
     return 0.5 * jnp.sum(problem.weights * jnp.sum(errors.regressed**2, axis=2))
 
@@ -88,7 +88,7 @@ def learn(
     *,
     learning_rate: float,
     target_period_updates: int,
-    target_copies: int,
+    target_copies: int | jax.Array,
 ) -> Tables:
     """Runs `target_copies` periods; each ends with a copy of the online tables to the target."""
 
@@ -96,12 +96,11 @@ def learn(
         gradient = jax.grad(mean_loss)(tables, loss, problem, backups)
         return jax.tree.map(lambda table, slope: table - learning_rate * slope, tables, gradient)
 
-    def period(tables: Tables, _: None) -> tuple[Tables, None]:
+    def period(_: int, tables: Tables) -> Tables:
         # The target tables are those of the period's start, so its back-ups are computed once.
         backups = mean_backups(loss, tables, problem.mu, problem.policy, problem.model)
-        tables, _ = jax.lax.scan(
-            lambda now, _: (update(now, backups), None), tables, length=target_period_updates
+        return jax.lax.fori_loop(
+            0, target_period_updates, lambda _, now: update(now, backups), tables
         )
-        return tables, None
 
-    return jax.lax.scan(period, tables, length=target_copies)[0]
+    return jax.lax.fori_loop(0, target_copies, period, tables)

@@ -1,180 +1,319 @@
 """What the figures show against what the paper says, decided from the numbers of the run.
 
-A reading quotes the paper, says what was measured, and whether the two agree. "Beyond noise" is a
-mean difference, pair by pair on the same MDPs, larger than its standard error. "Caught up" is a
-difference below a tenth of the largest one over epsilon.
+One standard for every verdict: a difference counts when its mean over MDPs, pair by pair, is more
+than two standard errors. Every claim is judged at every point of the curves, so that it can be said
+of the fixed budget, of convergence, and of the updates between which it holds.
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from tabular.summary import Summary
+from tabular.summary import CLOSE_TO_ZERO, Summary
 
-Verdict = Literal["Agrees", "Agrees in part", "Does not agree"]
+Verdict = Literal["Agrees", "Agrees in part", "Does not agree", "Cannot be judged"]
+Figure = Literal[
+    "control_curves", "performance_by_epsilon", "advantage_error", "q_error", "advantage_norms"
+]
+STANDARD_ERRORS = 2.0
 
-# Where epsilon counts as close to 0.
-_CLOSE_TO_ZERO = 0.2
-_CAUGHT_UP = 0.1
+
+class Judged(NamedTuple):
+    """A verdict, and the numbers it rests on."""
+
+    verdict: Verdict
+    measured: str
+
+
+class Claim(NamedTuple):
+    """One sentence of the paper, and how to judge it at a point of the curves."""
+
+    figure: Figure
+    topic: str
+    paper: str
+    part: Literal["control", "evaluation"]
+    judge: Callable[[Summary, int], Judged]
 
 
 class Reading(NamedTuple):
-    """One sentence of the paper beside what this run measured."""
+    """A claim beside what this run measured."""
 
-    paper: str
-    measured: str
-    verdict: Verdict
-
-
-def read_figures(summary: Summary) -> dict[str, list[Reading]]:
-    """The readings of each figure, by its name in the summary."""
-    return {
-        "control_curves": [_curves(summary)],
-        "performance_by_epsilon": _by_epsilon(summary),
-        "advantage_error": [_advantage_error(summary)],
-        "q_error": [_q_error(summary)],
-        "advantage_norms": [_norms(summary)],
-    }
+    claim: Claim
+    at_budget: Judged
+    at_convergence: Judged
+    holds: str  # between which updates it agrees
 
 
-def new_beats_old(summary: Summary, index: int) -> bool:
-    """Whether both new algorithms end above both old ones, beyond noise, at one epsilon."""
-    pairs = summary["gaps"]["pairs"].values()
-    return all(pair["mean"][index] > pair["standard_error"][index] for pair in pairs)
-
-
-def _curves(summary: Summary) -> Reading:
-    figure = summary["figures"]["control_curves"]
-    final = {
-        name: values["fraction_of_optimal"]["mean"][-1]
-        for name, values in figure["algorithms"].items()
-    }
-    shares = ", ".join(f"{name} {share:.3f}" for name, share in final.items())
-    return Reading(
-        "“New algorithmic variants significantly outperform prior methods.”",
-        f"Final performance as a share of the optimal policy's: {shares}.",
-        _verdict(new_beats_old(summary, summary["gaps"]["x"].index(figure["epsilon"]))),
-    )
-
-
-def _by_epsilon(summary: Summary) -> list[Reading]:
-    epsilons = summary["gaps"]["x"]
-    better = [new_beats_old(summary, i) for i in range(len(epsilons))]
-    readings = [
-        Reading(
-            "“For a wide range of values of ε, VA-learning and Q-learning with behavior dueling "
-            "outperform other baselines significantly.”",
-            "Both end above dueling and Q-learning beyond noise at ε = "
-            f"{_list(epsilons, better, True)}; not at ε = {_list(epsilons, better, False)}.",
-            _verdict(sum(better) > len(better) / 2),
-        ),
-        _largest_gap(summary),
-    ]
-    if epsilons[-1] == 1.0:
-        readings += [_dueling_at_one(summary), _q_at_one(summary)]
+def read(summary: Summary) -> list[Reading]:
+    """All claims on one reading of the gradient."""
+    readings = []
+    for claim in CLAIMS:
+        part = summary[claim.part]
+        updates = part["updates"]
+        judged = [claim.judge(part, point) for point in range(1, len(updates))]
+        agrees = [seen.verdict == "Agrees" for seen in judged]
+        budget = updates.index(summary["budget_updates"])
+        at_budget = judged[budget - 1]
+        readings.append(Reading(claim, at_budget, judged[-1], _ranges(updates[1:], agrees)))
     return readings
 
 
-def _largest_gap(summary: Summary) -> Reading:
-    epsilons = summary["gaps"]["x"]
-    gap = summary["gaps"]["pairs"]["va - dueling"]["mean"]
-    largest = max(range(len(gap)), key=lambda i: gap[i])
-    text = f"VA-learning is furthest ahead of dueling at ε = {epsilons[largest]:g}"
-    close: Verdict = "Agrees in part" if epsilons[largest] <= _CLOSE_TO_ZERO else "Does not agree"
-    return Reading(
-        "“The performance gap seems the most profound when ε ≈ 0 …”",
-        f"{text} ({gap[largest]:+.3f}); at ε = {epsilons[0]:g} the gap is {gap[0]:+.3f}.",
-        "Agrees" if largest == 0 else close,
+def most_at_once(summary: Summary) -> tuple[int, int]:
+    """The updates after which most claims agree, and how many do then."""
+    agreeing: dict[int, int] = {}
+    for claim in CLAIMS:
+        part = summary[claim.part]
+        for point, updates in enumerate(part["updates"][1:], start=1):
+            agrees = claim.judge(part, point).verdict == "Agrees"
+            agreeing[updates] = agreeing.get(updates, 0) + agrees
+    best = max(agreeing, key=lambda updates: agreeing[updates])
+    return best, agreeing[best]
+
+
+def beyond_noise(gap: Summary, point: int, condition: int | None = None) -> bool:
+    """Whether a mean difference is more than two standard errors above zero."""
+    mean, error = _of(gap, point, condition)
+    return mean > STANDARD_ERRORS * error
+
+
+def _new_beats_old(control: Summary, point: int, condition: int) -> bool:
+    """Whether both new algorithms are above both old ones."""
+    pairs = ("va - dueling", "va - q", "behavior_dueling - dueling", "behavior_dueling - q")
+    return all(beyond_noise(control["gaps"][pair], point, condition) for pair in pairs)
+
+
+def _curves(control: Summary, point: int) -> Judged:
+    condition = control["epsilons"].index(control["epsilon"])
+    shares = ", ".join(
+        f"{name} {values['mean'][point][condition]:.3f}"
+        for name, values in control["share_of_optimal"].items()
+    )
+    return Judged(
+        _verdict(_new_beats_old(control, point, condition)),
+        f"Share of the optimal performance: {shares}.",
     )
 
 
-def _dueling_at_one(summary: Summary) -> Reading:
-    pairs = summary["gaps"]["pairs"]
-    gap, error = _last(pairs["behavior_dueling - dueling"])
-    va_gap, va_error = _last(pairs["va - dueling"])
-    return Reading(
+def _wide_range(control: Summary, point: int) -> Judged:
+    epsilons = control["epsilons"]
+    better = [_new_beats_old(control, point, i) for i in range(len(epsilons))]
+    chosen = [f"{e:g}" for e, holds in zip(epsilons, better, strict=True) if holds]
+    where = f"at ε = {', '.join(chosen)}" if chosen else "at no ε"
+    return Judged(
+        _verdict(sum(better) > len(better) / 2),
+        f"Both are above dueling and Q-learning beyond noise {where}.",
+    )
+
+
+def _largest_gap(control: Summary, point: int) -> Judged:
+    epsilons, contrast = control["epsilons"], control["gap_of_va_at_small_epsilons"]
+    if contrast is None:
+        return Judged("Cannot be judged", f"No ε on both sides of {CLOSE_TO_ZERO:g}.")
+    gap = control["gaps"]["va - dueling"]["mean"][point]
+    largest = max(range(len(gap)), key=lambda i: gap[i])
+    close = beyond_noise(contrast, point)
+    at_zero = beyond_noise(control["gaps"]["va - dueling"], point, 0)
+    partly: Verdict = "Agrees in part" if close else "Does not agree"
+    return Judged(
+        "Agrees" if close and at_zero else partly,
+        f"VA-learning is furthest ahead of dueling at ε = {epsilons[largest]:g} "
+        f"({gap[largest]:+.3f}); at ε = {epsilons[0]:g} the gap is {gap[0]:+.3f}.",
+    )
+
+
+def _as_poor_as_q(control: Summary, point: int) -> Judged:
+    gap, epsilons = control["gaps"]["dueling - q"], control["epsilons"]
+    close = [i for i, epsilon in enumerate(epsilons) if epsilon <= CLOSE_TO_ZERO]
+    if not close:
+        return Judged("Cannot be judged", f"No ε up to {CLOSE_TO_ZERO:g}.")
+    same = []
+    for i in close:
+        mean, error = _of(gap, point, i)
+        same.append(abs(mean) <= STANDARD_ERRORS * error)
+    numbers = "; ".join(f"ε = {epsilons[i]:g}: {_plus_minus(gap, point, i)}" for i in close)
+    return Judged(_of_several(same), f"Dueling minus Q-learning, {numbers}.")
+
+
+def _dueling_at_one(control: Summary, point: int) -> Judged:
+    gaps = [control["gaps"][f"{new} - dueling"] for new in ("behavior_dueling", "va")]
+    if control["epsilons"][-1] != 1.0:
+        return Judged("Cannot be judged", "ε = 1 was not run.")
+    return Judged(
+        _of_several([not beyond_noise(gap, point, -1) for gap in gaps]),
+        f"At ε = 1 behavior dueling is {_plus_minus(gaps[0], point, -1)} ahead of dueling, "
+        f"VA-learning {_plus_minus(gaps[1], point, -1)}.",
+    )
+
+
+def _q_at_one(control: Summary, point: int) -> Judged:
+    names = ("dueling", "behavior_dueling", "va")
+    gaps = [control["gaps"][f"{name} - q"] for name in names]
+    if control["epsilons"][-1] != 1.0:
+        return Judged("Cannot be judged", "ε = 1 was not run.")
+    numbers = ", ".join(
+        f"{name} {_plus_minus(gap, point, -1)}" for name, gap in zip(names, gaps, strict=True)
+    )
+    return Judged(
+        _of_several([beyond_noise(gap, point, -1) for gap in gaps]),
+        f"Ahead of Q-learning at ε = 1: {numbers}.",
+    )
+
+
+def _advantage(measure: str, gap: str) -> Callable[[Summary, int], Judged]:
+    def judge(evaluation: Summary, point: int) -> Judged:
+        va = evaluation["errors"]["va"][measure]["mean"][point]
+        td = evaluation["errors"]["td"]["advantage"]["mean"][point]
+        numbers = _by_budget(evaluation, va, td, ".2f")
+        budgets = range(len(evaluation["budgets"]))
+        better = [beyond_noise(evaluation["gaps"][gap], point, i) for i in budgets]
+        return Judged(_of_several(better), f"Error, VA-learning against TD, {numbers}.")
+
+    return judge
+
+
+def _q_error(evaluation: Summary, point: int) -> Judged:
+    va, td = (evaluation["errors"][name]["q"]["mean"] for name in ("va", "td"))
+    budgets, gaps = range(len(evaluation["budgets"])), evaluation["gaps"]
+    faster = all(beyond_noise(gaps["q"], point, i) for i in budgets)
+    slightly = all(beyond_noise(gaps["slightly"], point, i) for i in budgets)
+    partly: Verdict = "Agrees in part" if faster else "Does not agree"
+    numbers = _by_budget(evaluation, va[point], td[point], ".1f")
+    by_how_much = "less than twice as far" if slightly else "not less than twice as far"
+    return Judged(
+        "Agrees" if faster and slightly else partly,
+        f"Error, VA-learning against TD, {numbers}; from {va[0][0]:.1f} at the start VA-learning "
+        f"came {by_how_much} as TD.",
+    )
+
+
+def _norms(control: Summary, point: int) -> Judged:
+    now = {name: values["mean"][point] for name, values in control["norms"].items()}
+    return Judged(
+        _verdict(beyond_noise(control["norm_gap"], point)),
+        f"Dueling under u {now['dueling_uniform']:.3f}, dueling under μ {now['dueling_mu']:.3f}, "
+        f"behavior dueling under μ {now['behavior_dueling_mu']:.3f}.",
+    )
+
+
+CLAIMS = (
+    Claim(
+        "control_curves",
+        "new above old, one ε",
+        "“New algorithmic variants significantly outperform prior methods.”",
+        "control",
+        _curves,
+    ),
+    Claim(
+        "performance_by_epsilon",
+        "new above old, many ε",
+        "“For a wide range of values of ε, VA-learning and Q-learning with behavior dueling "
+        "outperform other baselines significantly.”",
+        "control",
+        _wide_range,
+    ),
+    Claim(
+        "performance_by_epsilon",
+        "largest gap near ε = 0",
+        "“The performance gap seems the most profound when ε ≈ 0 …”",
+        "control",
+        _largest_gap,
+    ),
+    Claim(
+        "performance_by_epsilon",
+        "dueling as poor as Q near ε = 0",
+        "“… Q-learning with uniform dueling perform poorly as regular Q-learning.”",
+        "control",
+        _as_poor_as_q,
+    ),
+    Claim(
+        "performance_by_epsilon",
+        "dueling catches up at ε = 1",
         "“When ε → 1 and μ is close to a uniform policy, uniform dueling catches up with the two "
         "new algorithms.”",
-        f"At ε = 1 behavior dueling is {gap:+.4f} ± {error:.4f} ahead of dueling and VA-learning "
-        f"{va_gap:+.4f} ± {va_error:.4f} (standard error).",
-        _verdict(
-            gap < _CAUGHT_UP * max(pairs["behavior_dueling - dueling"]["mean"])
-            and va_gap < _CAUGHT_UP * max(pairs["va - dueling"]["mean"])
-        ),
-    )
-
-
-def _q_at_one(summary: Summary) -> Reading:
-    pairs = summary["gaps"]["pairs"]
-    gap, error = _last(pairs["behavior_dueling - q"])
-    va_gap, va_error = _last(pairs["va - q"])
-    significant = [gap > 2 * error, va_gap > 2 * va_error]
-    in_part: Verdict = "Agrees in part" if any(significant) else "Does not agree"
-    return Reading(
+        "control",
+        _dueling_at_one,
+    ),
+    Claim(
+        "performance_by_epsilon",
+        "Q behind all others at ε = 1",
         "“However, there is still a statistically significant gap between regular Q-learning and "
         "other algorithms …”",
-        f"At ε = 1 Q-learning is {gap:.4f} ± {error:.4f} behind behavior dueling and "
-        f"{va_gap:.4f} ± {va_error:.4f} behind VA-learning; significant here: more than two "
-        "standard errors.",
-        "Agrees" if all(significant) else in_part,
-    )
-
-
-def _advantage_error(summary: Summary) -> Reading:
-    figure = summary["figures"]["advantage_error"]
-    ends = {
-        budget: [algorithms[name]["mean"][-1] for name in ("va", "td", "va_centered")]
-        for budget, algorithms in figure["budgets"].items()
-    }
-    text = "; ".join(
-        f"{budget} trajectories: {va:.2f} against {td:.2f} ({centered:.2f} centered by π)"
-        for budget, (va, td, centered) in ends.items()
-    )
-    return Reading(
+        "control",
+        _q_at_one,
+    ),
+    Claim(
+        "advantage_error",
+        "A nearer to A^π, as printed",
         "“Given any data budget, VA-learning obtains more accurate approximations to the advantage "
-        "function compared to Q-learning.”",
-        f"Final error, VA-learning's A against TD's Q − πQ: {text}. A tends to A_μ^π, which is "
-        f"{figure['floor_of_va']['mean']:.2f} away from A^π on average.",
-        _verdict(all(va < td for va, td, _ in ends.values())),
-    )
-
-
-def _q_error(summary: Summary) -> Reading:
-    budgets = summary["figures"]["q_error"]["budgets"]
-    ends = {
-        budget: [algorithms[name]["mean"][-1] for name in ("va", "td")]
-        for budget, algorithms in budgets.items()
-    }
-    text = "; ".join(f"{n} trajectories: {va:.1f} against {td:.1f}" for n, (va, td) in ends.items())
-    start = next(iter(budgets.values()))["va"]["mean"][0]
-    return Reading(
+        "function compared to Q-learning”: both measured against A^π, as printed.",
+        "evaluation",
+        _advantage("advantage", "advantage"),
+    ),
+    Claim(
+        "advantage_error",
+        "A nearer to its own limit A_μ^π",
+        "The same sentence, with VA-learning's A measured against A_μ^π, its own limit.",
+        "evaluation",
+        _advantage("own_limit", "own_limit"),
+    ),
+    Claim(
+        "q_error",
+        "Q slightly faster",
         "“Given any data budget, VA-learning obtains a slightly faster rate of approximating the "
         "Q-function compared to Q-learning.”",
-        f"Final error, from {start:.1f} at the start: {text}.",
-        _verdict(all(va < td for va, td in ends.values())),
-    )
-
-
-def _norms(summary: Summary) -> Reading:
-    norms = summary["figures"]["advantage_norms"]["algorithms"]
-    end = {name: values["mean"][-1] for name, values in norms.items()}
-    return Reading(
+        "evaluation",
+        _q_error,
+    ),
+    Claim(
+        "advantage_norms",
+        "norms lower than dueling's",
         "“… the behavior dueling parameterization obtains lower weighted advantage norm "
         "compared to the uniform dueling.”",
-        f"In the end: dueling under u {end['dueling_uniform']:.3f}, dueling under μ "
-        f"{end['dueling_mu']:.3f}, behavior dueling under μ {end['behavior_dueling_mu']:.3f}.",
-        _verdict(end["behavior_dueling_mu"] < end["dueling_mu"]),
-    )
+        "control",
+        _norms,
+    ),
+)
 
 
 def _verdict(agrees: bool) -> Verdict:
     return "Agrees" if agrees else "Does not agree"
 
 
-def _last(pair: Summary) -> tuple[float, float]:
-    return pair["mean"][-1], pair["standard_error"][-1]
+def _of_several(agree: list[bool]) -> Verdict:
+    partly: Verdict = "Agrees in part" if any(agree) else "Does not agree"
+    return "Agrees" if all(agree) else partly
 
 
-def _list(epsilons: list[float], better: list[bool], wanted: bool) -> str:
-    chosen = [
-        f"{e:g}" for e, is_better in zip(epsilons, better, strict=True) if is_better == wanted
-    ]
-    return ", ".join(chosen) if chosen else "none"
+def _of(gap: Summary, point: int, condition: int | None) -> tuple[float, float]:
+    mean, error = gap["mean"][point], gap["standard_error"][point]
+    return (mean, error) if condition is None else (mean[condition], error[condition])
+
+
+def _plus_minus(gap: Summary, point: int, condition: int) -> str:
+    mean, error = _of(gap, point, condition)
+    return f"{mean:+.4f} ± {error:.4f}"
+
+
+def _by_budget(evaluation: Summary, va: list[float], td: list[float], digits: str) -> str:
+    return "; ".join(
+        f"{budget} trajectories: {ours:{digits}} against {theirs:{digits}}"
+        for budget, ours, theirs in zip(evaluation["budgets"], va, td, strict=True)
+    )
+
+
+def _ranges(updates: list[int], holds: list[bool]) -> str:
+    """Between which updates something holds, as text."""
+    spans: list[list[int]] = []
+    for i, is_so in enumerate(holds):
+        if is_so and (i == 0 or not holds[i - 1]):
+            spans.append([i, i])
+        elif is_so:
+            spans[-1][1] = i
+    return ", ".join(_span(updates, *span) for span in spans) if spans else "never"
+
+
+def _span(updates: list[int], first: int, last: int) -> str:
+    if last == len(updates) - 1:
+        return f"from {updates[first]:,} on"
+    if first == last:
+        return f"at {updates[first]:,}"
+    return f"{updates[first]:,} to {updates[last]:,}"

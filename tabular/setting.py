@@ -8,8 +8,12 @@ from typing import Annotated, Literal
 
 import tyro
 
-RECORD_PERIOD_UPDATES = 50
 Behavior = Literal["known", "estimated"]
+# How the gradient is "averaged across all collected trajectories".
+Gradient = Literal["per-step", "per-trajectory"]
+GRADIENTS: tuple[Gradient, ...] = ("per-step", "per-trajectory")
+# The paper names no number of updates. A step per trajectory is as long as 200 per step.
+_BUDGET_UPDATES = {"per-step": 5000, "per-trajectory": 100}
 
 
 class BadSettingError(ValueError):
@@ -22,8 +26,14 @@ class Setting:
 
     seeds: int = 20
     """Random MDPs to average over."""
-    updates: int = 5000
-    """Updates per curve; a multiple of 50, which is how often a curve gets a point."""
+    gradient: Gradient | Literal["both"] = "per-step"
+    """Averaged over all samples, or summed over each trajectory's and averaged over trajectories;
+    both: one study of each, side by side."""
+    updates: int | None = None
+    """The fixed budget that results are shown after, beside those at convergence. Unless given,
+    5000 per step and 100 per trajectory; a multiple of the target period."""
+    max_updates: int = 5_000_000
+    """Updates after which what has not converged is given up."""
     epsilon: float = 0.8
     """Share of the uniform policy in mu, for the curves over updates."""
     epsilons: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -36,6 +46,8 @@ class Setting:
     """Numbers of trajectories for policy evaluation."""
     target_epsilon: float = 0.0
     """Share of the uniform policy in the policy evaluated; 0: deterministic."""
+    sampled: bool = False
+    """Also run Algorithm 1 as it is printed: along one trajectory, a sample at a time."""
     seed: int = 0
     """The seed that everything random derives from."""
 
@@ -43,7 +55,7 @@ class Setting:
     gamma: float = 0.99
     """Discount."""
     learning_rate: float = 0.1
-    """Constant, on the gradient averaged over all samples."""
+    """Constant."""
     target_period_updates: int = 10
     """Updates between copies of the target tables."""
 
@@ -51,6 +63,21 @@ class Setting:
     def trajectory_steps(self) -> int:
         """Length of a trajectory: the integer closest to 2 / (1 - gamma)."""
         return round(2.0 / (1.0 - self.gamma))
+
+    @property
+    def gradients(self) -> tuple[Gradient, ...]:
+        """The readings of the gradient that the study compares."""
+        return GRADIENTS if self.gradient == "both" else (self.gradient,)
+
+    @property
+    def budget_updates(self) -> int:
+        """The fixed budget, of one reading of the gradient."""
+        assert self.gradient != "both"
+        return _BUDGET_UPDATES[self.gradient] if self.updates is None else self.updates
+
+    def under(self, gradient: Gradient) -> "Setting":
+        """The same study with one reading of the gradient."""
+        return dataclasses.replace(self, gradient=gradient)
 
     @property
     def control_epsilons(self) -> tuple[float, ...]:
@@ -69,7 +96,7 @@ class TabularFlags:
 
 def check_setting(setting: Setting) -> None:
     """Raises BadSettingError for the first value that cannot work."""
-    for name in ("seeds", "updates", "trajectories", "target_period_updates"):
+    for name in ("seeds", "max_updates", "trajectories", "target_period_updates"):
         _require(getattr(setting, name) >= 1, name, getattr(setting, name), "must be at least 1")
     for name, values in (("epsilons", setting.epsilons), ("budgets", setting.budgets)):
         _require(len(values) > 0, name, values, "must name at least one value")
@@ -88,11 +115,14 @@ def check_setting(setting: Setting) -> None:
 
 
 def _check_periods(setting: Setting) -> None:
-    every = RECORD_PERIOD_UPDATES
-    reason = f"must be a multiple of {every}, the updates between two points of a curve"
-    _require(setting.updates % every == 0, "updates", setting.updates, reason)
-    period = setting.target_period_updates
-    _require(every % period == 0, "target_period_updates", period, f"must divide {every}")
+    period, most = setting.target_period_updates, setting.max_updates
+    reason = f"must be a multiple of target_period_updates={period}"
+    _require(most % period == 0, "max_updates", most, reason)
+    for gradient in setting.gradients:
+        updates = setting.under(gradient).budget_updates
+        _require(updates >= 1, "updates", updates, "must be at least 1")
+        _require(updates % period == 0, "updates", updates, reason)
+        _require(updates <= most, "updates", updates, f"must not exceed max_updates={most}")
 
 
 def check_folder(out: pathlib.Path) -> None:

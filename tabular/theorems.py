@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tabular import behavior, recursion, sampled
-from tabular.control import Advance, Instance
+from tabular.control import Instance
+from tabular.curves import Advance
 from tabular.learning import Tables
 from tabular.recursion import Convergence
 from tabular.setting import Setting

@@ -1,7 +1,8 @@
 """The vectorized learner against a slow one, written from the paper in plain NumPy.
 
 The slow one knows nothing of counts, heads or autodiff: it walks over single samples, writes out
-the gradients of L_QL and L_VA by hand, and averages them (Sections 3 and 4, Appendix C.1).
+the gradients of L_QL and L_VA by hand, and averages them in both readings of "averaged across all
+collected trajectories" (Sections 3 and 4, Appendix C.1).
 """
 
 import functools
@@ -14,10 +15,13 @@ import pytest
 from learner.losses import ALGORITHMS
 from tabular import behavior, control, learning, mdps
 from tabular.behavior import Data
-from tabular.setting import Setting
+from tabular.setting import Gradient, Setting
 
-GAMMA, RATE, PERIOD, COPIES = 0.9, 0.3, 4, 6
+GAMMA, PERIOD, COPIES = 0.9, 4, 6
 NUM_STATES, NUM_ACTIONS = 4, 3
+NUM_TRAJECTORIES, NUM_STEPS = 3, 20
+# A step per trajectory is as long as twenty per step; both rates move the tables, none diverges.
+RATES: dict[Gradient, float] = {"per-step": 0.3, "per-trajectory": 0.05}
 
 
 class SlowLearner:
@@ -61,7 +65,10 @@ class SlowLearner:
                 f[x, b] = error * ((a == b) - self.nu[x, b])
         return v, f
 
-    def learn(self, samples: list[tuple[int, int, float, int]]) -> None:
+    def learn(self, samples: list[tuple[int, int, float, int]], gradient: Gradient) -> None:
+        # All trajectories are equally long, so the mean over them of sums is the sum over all.
+        divisor = len(samples) if gradient == "per-step" else NUM_TRAJECTORIES
+        rate = RATES[gradient] / divisor
         for _ in range(COPIES):
             target_v, target_f = self.v.copy(), self.f.copy()
             for _ in range(PERIOD):
@@ -69,12 +76,12 @@ class SlowLearner:
                     self.gradient(x, a, self.backup(target_v, target_f, r, y))
                     for x, a, r, y in samples
                 ]
-                self.v = self.v - RATE * np.mean([v for v, _ in pairs], axis=0)
-                self.f = self.f - RATE * np.mean([f for _, f in pairs], axis=0)
+                self.v = self.v - rate * np.sum([v for v, _ in pairs], axis=0)
+                self.f = self.f - rate * np.sum([f for _, f in pairs], axis=0)
 
 
 def small_problem(
-    epsilon: float, *, evaluate: bool, estimated: bool
+    epsilon: float, *, evaluate: bool, estimated: bool, gradient: Gradient = "per-step"
 ) -> tuple[learning.Problem, list[tuple[int, int, float, int]]]:
     """A problem as the study makes it, and the same data as single samples."""
     mdp = mdps.random_mdp(
@@ -82,41 +89,53 @@ def small_problem(
     )
     deterministic = behavior.random_deterministic(jax.random.key(4), NUM_STATES, NUM_ACTIONS)
     mu = behavior.mixed_with_uniform(deterministic, jnp.asarray(epsilon))
-    counts = behavior.collect(jax.random.key(5), mdp, mu, num_trajectories=3, num_steps=20)
-    data = Data(jnp.sum(counts, axis=0))
+    counts = behavior.collect(
+        jax.random.key(5), mdp, mu, num_trajectories=NUM_TRAJECTORIES, num_steps=NUM_STEPS
+    )
+    data = Data(jnp.sum(counts, axis=0), NUM_TRAJECTORIES)
     policy = behavior.random_deterministic(jax.random.key(6), NUM_STATES, NUM_ACTIONS)
     problem = control.problem_of(
         mdp,
         data,
         mu,
         policy if evaluate else None,
-        Setting(behavior="estimated" if estimated else "known"),
+        Setting(behavior="estimated" if estimated else "known", gradient=gradient),
     )
     samples = []
     for (x, a, y), count in np.ndenumerate(np.asarray(data.counts)):
         samples += [(x, a, float(mdp.return_t[x, a]), y)] * int(count)
-    assert len(samples) == 60
+    assert len(samples) == NUM_TRAJECTORIES * NUM_STEPS
     return problem, samples
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 @pytest.mark.parametrize("evaluate", [False, True], ids=["control", "evaluation"])
-@pytest.mark.parametrize(("epsilon", "estimated"), [(0.6, False), (0.6, True), (0.0, False)])
+@pytest.mark.parametrize(
+    ("epsilon", "estimated", "gradient"),
+    [
+        (0.6, False, "per-step"),
+        (0.6, True, "per-step"),
+        (0.0, False, "per-step"),
+        (0.6, False, "per-trajectory"),
+    ],
+)
 def test_tables_after_many_updates_are_those_of_the_slow_learner(
-    name, evaluate, epsilon, estimated
+    name, evaluate, epsilon, estimated, gradient
 ):
-    problem, samples = small_problem(epsilon, evaluate=evaluate, estimated=estimated)
+    problem, samples = small_problem(
+        epsilon, evaluate=evaluate, estimated=estimated, gradient=gradient
+    )
     learn = functools.partial(
         learning.learn,
         ALGORITHMS[name],
-        learning_rate=RATE,
+        learning_rate=RATES[gradient],
         target_period_updates=PERIOD,
         target_copies=COPIES,
     )
     tables = jax.jit(learn)(learning.zero_tables(NUM_STATES, NUM_ACTIONS), problem)
     policy = None if problem.policy is None else np.asarray(problem.policy)
     slow = SlowLearner(name, np.asarray(problem.mu), policy)
-    slow.learn(samples)
+    slow.learn(samples, gradient)
     if epsilon > 0.0:  # at 0 behavior dueling has nothing to learn in f
         assert np.abs(slow.f).max() > 0.1
     np.testing.assert_allclose(tables.advantage, slow.f, atol=1e-12)

@@ -10,6 +10,8 @@ import pytest
         (["--epsilon", "1.5"], "epsilon=1.5 must be in [0, 1]"),
         (["--epsilons", "0.5", "-0.1"], "epsilons=-0.1 must be in [0, 1]"),
         (["--updates", "75"], "updates=75"),
+        (["--max-updates", "50"], "updates=5000 must not exceed max_updates=50"),
+        (["--gradient", "per-sample"], "per-sample"),
         (["--out", "file/out"], "out=file/out cannot be made"),
     ],
 )
