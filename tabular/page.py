@@ -24,7 +24,8 @@ _NOTES = {
     "advantage_error": (
         "Against A^π, as printed, A cannot win: by Theorem 1 it tends to A_μ^π = Q^π − μQ^π, and "
         "A^π is Q^π − πQ^π. TD's estimate is centered by π first. Against its own limit A is "
-        "measured as TD is, each by the distance to what it tends to. With the same centering "
+        "measured as TD is, each by the distance to what it tends to; that limit is the smaller "
+        "of the two, so that A is nearer to it before anything is learned. With the same centering "
         "(A − πA) VA-learning and TD estimate the same thing. For control the difference is "
         "harmless: it is the same for all actions of a state."
     ),

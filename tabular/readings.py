@@ -160,12 +160,16 @@ def _q_at_one(control: Summary, point: int) -> Judged:
 
 def _advantage(measure: str, gap: str) -> Callable[[Summary, int], Judged]:
     def judge(evaluation: Summary, point: int) -> Judged:
-        va = evaluation["errors"]["va"][measure]["mean"][point]
-        td = evaluation["errors"]["td"]["advantage"]["mean"][point]
-        numbers = _by_budget(evaluation, va, td, ".2f")
+        va = evaluation["errors"]["va"][measure]["mean"]
+        td = evaluation["errors"]["td"]["advantage"]["mean"]
+        numbers = _by_budget(evaluation, va[point], td[point], ".2f")
         budgets = range(len(evaluation["budgets"]))
         better = [beyond_noise(evaluation["gaps"][gap], point, i) for i in budgets]
-        return Judged(_of_several(better), f"Error, VA-learning against TD, {numbers}.")
+        return Judged(
+            _of_several(better),
+            f"Error, VA-learning against TD, {numbers}; before any update {va[0][0]:.2f} against "
+            f"{td[0][0]:.2f}.",
+        )
 
     return judge
 

@@ -31,6 +31,19 @@ def test_both_backends_make_the_same_repeated_update() -> None:
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-6), *found)
 
 
+def test_the_flag_of_mu_in_a_bootstrap_reaches_the_update() -> None:
+    config = tiny_config()
+    lowered = []
+    for mu in ("target", "online"):
+        learner = dataclasses.replace(config.learner, bootstrap_mu=mu, updates_per_dispatch=1)
+        one = dataclasses.replace(config, learner=learner)
+        state, update = build.make_learner(one, PLAIN)
+        size = learner.batch_size
+        batch = random_batch(one, np.random.default_rng(0))
+        lowered.append(update.lower(state, batch, np.ones(size, np.float32)).as_text())  # type: ignore[attr-defined]
+    assert lowered[0] != lowered[1]
+
+
 def test_networks_take_the_stacks_that_the_environment_shows() -> None:
     """Said twice, because `actors` and `learner` do not import each other."""
     assert networks.OBSERVATION_SHAPE == observation.OBSERVATION_SHAPE
