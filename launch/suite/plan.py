@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
+import tyro
+
 from actors.games import reference_scores
 from launch import config_checks, names
 from launch.bounds import COUNT
@@ -47,6 +49,10 @@ class SuiteRequest:
     """Where the other settings come from."""
     full_action_set: bool = False
     """Use all 18 joystick actions, as in the paper's Table 1."""
+    learning_rates: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="NAME=RATE [NAME=RATE ...]")
+    ] = ()
+    """Learning rates by algorithm, as `vantage tune` finds them; the others keep the preset's."""
     ablation: AblationName | None = None
     """One of the paper's ablations."""
     out: pathlib.Path = pathlib.Path("runs/suite")
@@ -79,18 +85,25 @@ class PlannedRun(NamedTuple):
 
 
 def plan_suite(
-    request: SuiteRequest, extra_args: Sequence[str], parse: Callable[[Sequence[str]], Config]
+    request: SuiteRequest,
+    extra_args: Sequence[str],
+    parse: Callable[[Sequence[str]], Config],
+    *,
+    label: str = "",
 ) -> list[PlannedRun]:
     """All runs, the first seed of everything first; refuses what cannot work before any starts.
 
-    `extra_args` go to every `vantage train` as they are; `parse` reads its command line.
+    `extra_args` go to every `vantage train` as they are; `parse` reads its command line. A `label`
+    in the names of runs tells them from those of other plans in the same folder.
     """
     algorithms = names.algorithm_names() if request.algorithms is None else request.algorithms
     _check(request, algorithms, extra_args)
+    rates = _learning_rates(request, algorithms, extra_args)
     common = _common_args(request, extra_args)
-    configs = {name: parse(("--algorithm", name, *common)) for name in algorithms}
+    args = {name: ("--algorithm", name, *rates.get(name, ()), *common) for name in algorithms}
+    configs = {name: parse(args[name]) for name in algorithms}
     planned = [
-        _planned(request.out, configs[algorithm], game, seed, ("--algorithm", algorithm, *common))
+        _planned(request.out, configs[algorithm], game, seed, args[algorithm], label)
         for seed in range(1, request.seeds + 1)
         for game in _games(request)
         for algorithm in algorithms
@@ -120,6 +133,34 @@ def _check(request: SuiteRequest, algorithms: Sequence[str], extra_args: Sequenc
         raise InputError("--ablation restricted-actions and --full-action-set exclude each other")
 
 
+def _learning_rates(
+    request: SuiteRequest, algorithms: Sequence[str], extra_args: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """The flag with its value, by algorithm."""
+    rates: dict[str, tuple[str, str]] = {}
+    for given in request.learning_rates:
+        name, _, rate = given.rpartition("=")
+        if name not in algorithms or name in rates or not _is_number(rate):
+            raise InputError(
+                f"learning_rates: '{given}' is not NAME=RATE with one rate for one of "
+                f"{', '.join(algorithms)}"
+            )
+        rates[name] = ("--learning-rate", rate)
+    if rates and any(arg.partition("=")[0] == "--learning-rate" for arg in extra_args):
+        raise InputError(
+            "--learning-rates and --learning-rate after the bare -- exclude each other"
+        )
+    return rates
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _games(request: SuiteRequest) -> Sequence[str]:
     return list(reference_scores()) if request.games == (ALL_GAMES,) else request.games
 
@@ -137,14 +178,14 @@ def _common_args(request: SuiteRequest, extra_args: Sequence[str]) -> tuple[str,
 
 
 def _planned(
-    out: pathlib.Path, config: Config, game: str, seed: int, args: tuple[str, ...]
+    out: pathlib.Path, config: Config, game: str, seed: int, args: tuple[str, ...], label: str
 ) -> PlannedRun:
     algorithm = config.learner.algorithm
     return PlannedRun(
         game=game,
         algorithm=algorithm,
         seed=seed,
-        run_dir=RunDir(out / f"{game}-{names.file_name(algorithm)}-seed{seed}"),
+        run_dir=RunDir(out / f"{game}-{names.file_name(algorithm)}{label}-seed{seed}"),
         train_args=(*args, "--game", game, "--seed", str(seed)),
         config=dataclasses.replace(
             config, environment=dataclasses.replace(config.environment, game=game), seed=seed

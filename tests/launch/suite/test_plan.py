@@ -38,6 +38,13 @@ def test_ablations_are_the_papers(tmp_path, ablation, full, epsilon):
         assert run.config.actor.final_epsilon == epsilon
 
 
+def test_an_algorithm_may_have_a_learning_rate_of_its_own(tmp_path):
+    by_algorithm = {run.algorithm: run for run in plan(tmp_path, "--learning-rates", "q=3e-4")}
+    assert by_algorithm["q"].config.learner.learning_rate == 3e-4
+    assert by_algorithm["va"].config.learner.learning_rate == 1e-4  # the preset's
+    assert parse_train(train_command(by_algorithm["q"])[4:]).config == by_algorithm["q"].config
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -52,6 +59,12 @@ def test_ablations_are_the_papers(tmp_path, ablation, full, epsilon):
         (["--engine", "slurm", "--learner-cpus", "0"], "learner_cpus=0 must be at least 1"),
         (["--engine", "slurm"], "no sbatch in PATH"),
         (["--", "--engine", "slurm"], "give it before the bare --"),
+        (["--learning-rates", "va"], "'va' is not NAME=RATE"),
+        (["--learning-rates", "va=fast"], "'va=fast' is not NAME=RATE"),
+        (["--learning-rates", "va=1e-4", "va=2e-4"], "'va=2e-4' is not NAME=RATE with one rate"),
+        (["--learning-rates", "dueling=1e-4"], "for one of va, q"),
+        (["--learning-rates", "va=0"], "learning_rate=0.0 must be greater than 0"),
+        (["--learning-rates", "va=1", "--", "--learning-rate=2"], "exclude each other"),
     ],
 )
 def test_a_bad_suite_is_refused_before_anything_starts(
