@@ -1,12 +1,12 @@
 """Writes a report on the runs of a folder: page, summary, figures and tables."""
 
-import json
 import pathlib
 from collections.abc import Iterator, Sequence
 
-from report import figures, page, summary, tables
+from report import figures, page, records, summary, tables
 from report.aggregates import Aggregates, aggregate
 from report.atomic_file import make_folder, write_atomically
+from report.csv_table import write_csv
 from report.final_scores import table_of
 from report.json_file import read_json
 from report.methods import Methods, games_of, methods_of, runs_by_game
@@ -57,8 +57,8 @@ def build_report(
         captions=captions,
     )
     _write_tables(contents, out)
+    records.write_records(runs, methods, out)
     write_atomically(out / SUMMARY, summary.render(methods, cells, aggregates, notes))
-    write_atomically(out / "configs.json", _configs(runs))
     write_atomically(out / PAGE, page.render(contents))
     return out / PAGE
 
@@ -112,17 +112,8 @@ def _draw(
 
 
 def _write_tables(contents: page.Contents, out: pathlib.Path) -> None:
-    written = [
-        tables.score_table(contents.cells),
-        tables.run_table(contents.methods),
-        tables.evaluation_table(contents.methods),
-    ]
+    written = [tables.score_table(contents.cells)]
     if contents.aggregates is not None:
         written += tables.aggregate_tables(contents.aggregates)
     for table in written:
-        tables.write_csv(table, out)
-
-
-def _configs(runs: Sequence[Run]) -> str:
-    stored = {run.name: {"settings": run.settings, **run.facts} for run in runs}
-    return json.dumps(stored, indent=1) + "\n"
+        write_csv(table, out)

@@ -57,6 +57,8 @@ class SuiteRequest:
     """One of the paper's ablations."""
     out: pathlib.Path = pathlib.Path("runs/suite")
     """Folder of the suite; each run has a folder of its own in it."""
+    records: pathlib.Path | None = None
+    """Folder for the plan, all evaluations and settings, as runs end; None is OUT/records."""
     parallel: int | None = None
     """Runs at a time; by default one here, and on Slurm as many as it has room for."""
     engine: SuiteEngine = "local"

@@ -12,7 +12,8 @@ from launch.config import Config
 from launch.engines.options import SlurmOptions
 from launch.errors import ExitCode
 from launch.suite.folder import prepare_folder
-from launch.suite.plan import SuiteRequest, plan_suite
+from launch.suite.plan import PlannedRun, SuiteRequest, plan_suite
+from launch.suite.records import SuiteRecords
 from launch.suite.slurm import suite_on_slurm
 from launch.suite.suite_run import SuiteRun
 from launch.suite.view import Cell, SuiteState, SuiteView
@@ -21,6 +22,11 @@ from launch.terminal import make_console, say
 from report.duration import duration_text
 
 _POLL_SECONDS = 0.5
+_LEFT = {
+    "failed": "failed: {title}: {run.problem} (see {run.log_file})",
+    "elsewhere": "left alone: {title}: {run.problem}",
+    "unfinished": "not finished: {title} ({run.fraction:.0%}; see {run.log_file})",
+}
 
 
 def suite(
@@ -31,36 +37,74 @@ def suite(
 ) -> ExitCode:
     """Runs what is not done yet; fails if a run failed."""
     planned = plan_suite(request, extra_args, parse)
+    records = SuiteRecords(request.records or request.out / "records", request.out)
     if request.engine == "slurm":
-        return suite_on_slurm(request, slurm, planned)
+        return suite_on_slurm(planned, slurm, request.out, records, parallel=request.parallel)
     prepare_folder(request.out, planned)
+    records.start(planned)
+    stop = StopRuns()
+    runs = run_planned(planned, request.out, records, stop, parallel=request.parallel or 1)
+    say_what_is_left(runs)
+    say(f"see them with: vantage report {request.out} --out report")
+    if any(run.state == "failed" for run in runs):
+        return ExitCode.FAILED
+    return stop.signals.exit_code if stop.signals.requested else ExitCode.DONE
+
+
+class StopRuns:
+    """Ctrl-C once stops the runs under way in order, twice kills them."""
+
+    def __init__(self) -> None:
+        self.runs: Sequence[SuiteRun] = ()  # those that may be under way
+        self.signals = StopSignals(
+            stopping="stopping the runs under way (Ctrl-C again to kill them)",
+            killing="killing the runs under way",
+        )
+        self.signals.install(kill=self.interrupt)
+
+    def interrupt(self) -> None:
+        """Asks every run under way to stop."""
+        for run in self.runs:
+            run.interrupt()
+
+
+def run_planned(
+    planned: Sequence[PlannedRun],
+    out: pathlib.Path,
+    records: SuiteRecords,
+    stop: StopRuns,
+    *,
+    parallel: int,
+) -> list[SuiteRun]:
+    """Runs what is not done yet, until nothing is left to start or to wait for."""
     view = SuiteView(make_console())
-    runs = [SuiteRun(run, request.out / "logs" / f"{run.name}.log") for run in planned]
-    _say_what_is_there(runs, request.out, view.say)
+    runs = [SuiteRun(run, out / "logs" / f"{run.name}.log") for run in planned]
+    stop.runs = runs
+    _say_what_is_there(runs, out, view.say)
     try:
-        stop = _run_all(runs, request.parallel or 1, view)
+        _run_all(runs, parallel, view, records, stop)
     finally:
         view.close()
-    return _conclude(runs, stop, out=request.out)
+    return runs
 
 
-def _run_all(runs: Sequence[SuiteRun], parallel: int, view: SuiteView) -> StopSignals:
-    """Returns when no run is left to start or to wait for; the signals tell why."""
-    stop = StopSignals(
-        stopping="stopping the runs under way (Ctrl-C again to kill them)",
-        killing="killing the runs under way",
-    )
-    stop.install(kill=lambda: _interrupt(runs))
+def _run_all(
+    runs: Sequence[SuiteRun],
+    parallel: int,
+    view: SuiteView,
+    records: SuiteRecords,
+    stop: StopRuns,
+) -> None:
     passed_on = False
     started_at = time.monotonic()
     while True:
         active = [run for run in runs if run.state == "running"]
         waiting = [run for run in runs if run.state == "waiting"]
-        if stop.requested:
+        if stop.signals.requested:
             if not active:
-                return stop
+                return
             if not passed_on:
-                _interrupt(active)
+                stop.interrupt()
             passed_on = True
         else:
             for run in waiting[: parallel - len(active)]:
@@ -69,15 +113,11 @@ def _run_all(runs: Sequence[SuiteRun], parallel: int, view: SuiteView) -> StopSi
         for run in active:
             if run.poll():
                 view.say(f"{run.planned.title}: {run.state} after {duration_text(run.seconds)}")
+                records.update()
         view.update(_state(runs, time.monotonic() - started_at))
         if not waiting and all(run.state != "running" for run in runs):
-            return stop
+            return
         time.sleep(_POLL_SECONDS)
-
-
-def _interrupt(runs: Sequence[SuiteRun]) -> None:
-    for run in runs:
-        run.interrupt()
 
 
 def _state(runs: Sequence[SuiteRun], elapsed_seconds: float) -> SuiteState:
@@ -105,21 +145,12 @@ def _say_what_is_there(
     )
 
 
-def _conclude(runs: Sequence[SuiteRun], stop: StopSignals, *, out: pathlib.Path) -> ExitCode:
-    by_state = {
-        state: [run for run in runs if run.state == state]
-        for state in ("done", "failed", "unfinished", "elsewhere", "waiting")
-    }
-    for run in by_state["failed"]:
-        say(f"failed: {run.planned.title}: {run.problem} (see {run.log_file})")
-    for run in by_state["elsewhere"]:
-        say(f"left alone: {run.planned.title}: {run.problem}")
-    for run in by_state["unfinished"]:
-        say(f"not finished: {run.planned.title} ({run.fraction:.0%}; see {run.log_file})")
-    left = len(runs) - len(by_state["done"])
+def say_what_is_left(runs: Sequence[SuiteRun]) -> None:
+    """Names the runs that are not done, with the reason."""
+    for state, text in _LEFT.items():
+        for run in (run for run in runs if run.state == state):
+            say(text.format(run=run, title=run.planned.title))
+    done = sum(run.state == "done" for run in runs)
+    left = len(runs) - done
     more = f"; {left} left: the same command continues" if left else ""
-    say(f"{len(by_state['done'])} of {len(runs)} runs done{more}")
-    say(f"see them with: vantage report {out} --out report")
-    if by_state["failed"]:
-        return ExitCode.FAILED
-    return stop.exit_code if stop.requested else ExitCode.DONE
+    say(f"{done} of {len(runs)} runs done{more}")

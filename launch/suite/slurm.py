@@ -9,7 +9,8 @@ from launch.engines.slurm.scripts import array_range
 from launch.engines.slurm.submit import check_options, check_partitions
 from launch.errors import ExitCode
 from launch.suite.folder import prepare_folder
-from launch.suite.plan import PlannedRun, SuiteRequest
+from launch.suite.plan import PlannedRun
+from launch.suite.records import SuiteRecords
 from launch.suite.slurm_script import suite_script
 from launch.suite.suite_run import is_finished
 from launch.terminal import say
@@ -19,21 +20,27 @@ _SCRIPT = "suite.sh"
 
 
 def suite_on_slurm(
-    request: SuiteRequest, slurm: SlurmOptions, planned: Sequence[PlannedRun]
+    planned: Sequence[PlannedRun],
+    slurm: SlurmOptions,
+    out: pathlib.Path,
+    records: SuiteRecords,
+    *,
+    parallel: int | None,
 ) -> ExitCode:
     """Queues what is neither done nor in the queue; returns at once."""
     # Relative paths mean nothing on another host.
-    out = request.out.absolute()
+    out = out.absolute()
     check_options(slurm)
     _check_suite(slurm, planned, out)
     known = prepare_folder(out, planned)
+    records.start(planned)
     # Looked up first: what ends in between is then found done, and not queued again.
     queued = _queued_tasks(known.suite_id)
     left = [run for run in planned if not is_finished(run.run_dir, run.config)]
     say(f"{len(planned)} runs in {out}: {len(planned) - len(left)} done")
     # A run keeps its number when the suite grows, so that it is found in the queue.
     tasks = {known.runs.index(run.name): run for run in left}
-    _queue(slurm, known.suite_id, tasks, queued, out=out, parallel=request.parallel)
+    _queue(slurm, known.suite_id, tasks, queued, out=out, parallel=parallel)
     return ExitCode.DONE
 
 

@@ -1,5 +1,6 @@
 """Suites: what is skipped, continued, survived and stopped; a real one, to its report."""
 
+import errno
 import json
 import signal
 import time
@@ -35,6 +36,42 @@ def test_a_failed_run_does_not_stop_the_others_and_is_told_at_the_end(tmp_path, 
     started.failing = ()
     assert run_suite(tmp_path / "s") == 0
     assert started.names[4:] == ["pong-q-seed1"]
+
+
+def test_records_are_written_anew_whenever_a_run_ends(tmp_path, started, monkeypatch):
+    records, seen = tmp_path / "records", []
+    real = suite_loop.SuiteRecords.update
+
+    def update_and_look(self):
+        real(self)
+        lines = (records / "evaluations.csv").read_text().splitlines()[1:]
+        seen.append([line.split(",")[0] for line in lines])
+
+    monkeypatch.setattr(suite_loop.SuiteRecords, "update", update_and_look)
+    assert run_suite(tmp_path / "s", "--records", str(records)) == 0
+    assert [len(names) for names in seen] == [0, 1, 2, 3, 4]
+    assert sorted(seen[-1]) == sorted(started.names)
+    configs = json.loads((records / "configs.json").read_text())
+    assert configs["pong-q-seed1"]["settings"]["algorithm"] == "q"
+    plan = (records / "plan.txt").read_text().splitlines()
+    assert len(plan) == 4 and plan[0].startswith("vantage train --algorithm va ")
+    assert plan[0].endswith(" --game pong --seed 1 --run-dir pong-va-seed1")
+
+
+def test_records_that_cannot_be_written_are_refused_at_the_start_and_survived_later(
+    tmp_path, started, monkeypatch, capsys
+):
+    (tmp_path / "file").touch()
+    assert run_suite(tmp_path / "s", "--records", str(tmp_path / "file")) == 2
+    assert "choose another --records" in capsys.readouterr().err and not started.names
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("launch.suite.records.record_folder", full)
+    assert run_suite(tmp_path / "s") == 0
+    assert "No space left on device" in capsys.readouterr().err
+    assert len(started.names) == 4
 
 
 UNTIL_INTERRUPTED = """

@@ -1,0 +1,47 @@
+"""What a suite leaves behind to be kept and committed, written anew whenever a run has ended."""
+
+import pathlib
+import shlex
+from collections.abc import Sequence
+
+from actors.games import reference_scores
+from launch.errors import InputError
+from launch.suite.plan import PlannedRun
+from launch.terminal import warn
+from report.atomic_file import make_folder, write_atomically
+from report.records import record_folder
+
+PLAN_FILE = "plan.txt"
+
+
+class SuiteRecords:
+    """The folder of a suite's records: its plan, and what its runs have scored so far."""
+
+    def __init__(self, folder: pathlib.Path, suite: pathlib.Path):
+        self._folder, self._suite = folder, suite
+
+    def start(self, planned: Sequence[PlannedRun]) -> None:
+        """Writes the plan; refuses a folder that cannot be written before any run starts."""
+        try:
+            make_folder(self._folder)
+            write_atomically(self._folder / PLAN_FILE, plan_text(planned))
+        except OSError as error:
+            raise InputError(
+                f"cannot write records to '{self._folder}': {error.strerror}; choose another "
+                "--records"
+            ) from None
+        self.update()
+
+    def update(self) -> None:
+        """Writes the records anew; a disk that is full now is no reason to end a suite."""
+        try:
+            # What is damaged in a run is for the report to tell.
+            record_folder(self._suite, self._folder, reference_scores(), warn=lambda problem: None)
+        except OSError as error:
+            warn(f"cannot write records to '{self._folder}': {error.strerror}")
+
+
+def plan_text(planned: Sequence[PlannedRun]) -> str:
+    """The commands of all runs, one a line, with run directories under their own names."""
+    commands = (["vantage", "train", *run.train_args, "--run-dir", run.name] for run in planned)
+    return "".join(f"{shlex.join(command)}\n" for command in commands)
