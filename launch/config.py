@@ -23,14 +23,18 @@ from launch.device import DeviceName
 PresetName = Literal["cpu", "paper"]
 
 
-def one_of(registered: Callable[[], tuple[str, ...]], metavar: str = "NAME") -> Any:
+def one_of(
+    registered: Callable[[], tuple[str, ...]],
+    metavar: str = "NAME",
+    aliases: tuple[str, ...] | None = None,
+) -> Any:
     """What the help of a flag says: the names registered at the time it is asked for."""
 
     def hint(default: str) -> str:
         stated = "" if default == "None" else f"default: {default}; "
         return f"({stated}one of {', '.join(registered())}, or your own module:Name)"
 
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint)
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint, aliases=aliases)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 import enum
 
+# How the line begins with which a run ends whose learning diverged; others look for it in its log.
+DIVERGED = "learning diverged"
+
 
 class ExitCode(enum.IntEnum):
     """Why a command ended."""

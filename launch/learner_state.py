@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from launch.errors import GiveUpError
+from launch.errors import DIVERGED, GiveUpError
 from learner.checkpoint import Checkpointer, CheckpointError
 from learner.divergence import DivergedError, FiniteGuard
 from learner.step_counter import StepCounter
@@ -69,6 +69,6 @@ def gives_up_when_diverged(guard: FiniteGuard, *, learning_rate: float) -> Itera
         if guard.last_finite is not None:
             finite = f"those of update {guard.last_finite:,} were finite"
         raise GiveUpError(
-            f"learning diverged: {error}; {finite}, and so is every checkpoint; start a new run "
+            f"{DIVERGED}: {error}; {finite}, and so is every checkpoint; start a new run "
             f"with a --learning-rate below {learning_rate:g}, or with --max-grad-norm"
         ) from None

@@ -43,6 +43,7 @@ ROOMS = (
     ("supervise",),
     ("engines",),
     ("profile", "suite"),
+    ("tune",),
     ("commands",),
     ("cli",),
     ("__main__",),

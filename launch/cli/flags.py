@@ -13,6 +13,7 @@ from launch.config import Config, PresetName
 from launch.engines.options import HostsOptions, SlurmOptions, TrainRequest
 from launch.profile.request import ProfileRequest
 from launch.suite.plan import SuiteRequest
+from launch.tune.plan import TuneRequest
 
 DEFAULT_PRESET: PresetName = "cpu"
 
@@ -81,6 +82,14 @@ class SuiteFlags:
     """Trains a grid of games, algorithms and seeds; what follows a bare -- goes to every train."""
 
     request: SuiteRequest
+    slurm: SlurmOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class TuneFlags:
+    """Searches for learning rates as the paper did; what follows a bare -- goes to every train."""
+
+    request: TuneRequest
     slurm: SlurmOptions
 
 

@@ -18,6 +18,7 @@ from launch.errors import ExitCode, InputError
 from launch.profile.request import ProfileRequest
 from launch.suite.plan import SuiteRequest
 from launch.terminal import complain
+from launch.tune.plan import TuneRequest
 from tabular.setting import TabularFlags
 
 _DESCRIPTION = "Trains Atari agents with VA-learning and its relatives, on one machine or many."
@@ -81,15 +82,29 @@ def _read_host(args: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_suite(args: Sequence[str]) -> dict[str, Any]:
-    # What follows a bare -- is for every `vantage train` of the suite.
+    default = flags_lib.SuiteFlags(SuiteRequest(), SlurmOptions())
+    return _read_grid("suite", flags_lib.SuiteFlags, default, args)
+
+
+def _read_tune(args: Sequence[str]) -> dict[str, Any]:
+    default = flags_lib.TuneFlags(TuneRequest(), SlurmOptions())
+    return _read_grid("tune", flags_lib.TuneFlags, default, args)
+
+
+def _read_grid(
+    command: str, flags_class: type[Any], default: Any, args: Sequence[str]
+) -> dict[str, Any]:
+    """The flags of a command that runs many `vantage train`."""
+    # What follows a bare -- is for every one of them.
     end = args.index("--") if "--" in args else len(args)
     own = attach_value("--sbatch-extra", args[:end])
-    default = flags_lib.SuiteFlags(SuiteRequest(), SlurmOptions())
-    flags = parse(flags_lib.SuiteFlags, own, "suite", default=default)
+    flags = parse(flags_class, own, command, default=default)
     check_engine_flags(flags.request.engine, own)
     for flag in ("--actor-partition", "--actor-mem"):
         if value_of(flag, own) is not None:
-            raise InputError(f"{flag}: a run of a suite has one host, which --learner-* describe")
+            raise InputError(
+                f"{flag}: a run of a {command} has one host, which --learner-* describe"
+            )
     return {
         "request": flags.request,
         "slurm": flags.slurm,
@@ -110,6 +125,7 @@ COMMANDS = {
     "host": Command("launch.engines.host:run_host", HostRequest, read=_read_host),
     "doctor": Command("launch.commands.doctor.command:run_doctor", flags_lib.DoctorFlags),
     "suite": Command("launch.suite.run:suite", flags_lib.SuiteFlags, read=_read_suite),
+    "tune": Command("launch.tune.run:tune", flags_lib.TuneFlags, read=_read_tune),
     "report": Command("launch.commands.report:report", flags_lib.ReportFlags),
     "compare": Command("launch.commands.compare:compare", flags_lib.CompareFlags),
     "eval": Command("launch.commands.evaluate:evaluate", flags_lib.EvalFlags),

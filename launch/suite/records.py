@@ -18,16 +18,16 @@ class SuiteRecords:
     """The folder of a suite's records: its plan, and what its runs have scored so far."""
 
     def __init__(self, folder: pathlib.Path, suite: pathlib.Path):
-        self._folder, self._suite = folder, suite
+        self.folder, self._suite = folder, suite
 
     def start(self, planned: Sequence[PlannedRun]) -> None:
         """Writes the plan; refuses a folder that cannot be written before any run starts."""
         try:
-            make_folder(self._folder)
-            write_atomically(self._folder / PLAN_FILE, plan_text(planned))
+            make_folder(self.folder)
+            write_atomically(self.folder / PLAN_FILE, plan_text(planned))
         except OSError as error:
             raise InputError(
-                f"cannot write records to '{self._folder}': {error.strerror}; choose another "
+                f"cannot write records to '{self.folder}': {error.strerror}; choose another "
                 "--records"
             ) from None
         self.update()
@@ -36,9 +36,9 @@ class SuiteRecords:
         """Writes the records anew; a disk that is full now is no reason to end a suite."""
         try:
             # What is damaged in a run is for the report to tell.
-            record_folder(self._suite, self._folder, reference_scores(), warn=lambda problem: None)
+            record_folder(self._suite, self.folder, reference_scores(), warn=lambda problem: None)
         except OSError as error:
-            warn(f"cannot write records to '{self._folder}': {error.strerror}")
+            warn(f"cannot write records to '{self.folder}': {error.strerror}")
 
 
 def plan_text(planned: Sequence[PlannedRun]) -> str:

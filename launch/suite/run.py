@@ -39,7 +39,9 @@ def suite(
     planned = plan_suite(request, extra_args, parse)
     records = SuiteRecords(request.records or request.out / "records", request.out)
     if request.engine == "slurm":
-        return suite_on_slurm(planned, slurm, request.out, records, parallel=request.parallel)
+        code = suite_on_slurm(planned, slurm, request.out, parallel=request.parallel)
+        records.start(planned)
+        return code
     prepare_folder(request.out, planned)
     records.start(planned)
     stop = StopRuns()

@@ -10,7 +10,6 @@ from launch.engines.slurm.submit import check_options, check_partitions
 from launch.errors import ExitCode
 from launch.suite.folder import prepare_folder
 from launch.suite.plan import PlannedRun
-from launch.suite.records import SuiteRecords
 from launch.suite.slurm_script import suite_script
 from launch.suite.suite_run import is_finished
 from launch.terminal import say
@@ -23,7 +22,6 @@ def suite_on_slurm(
     planned: Sequence[PlannedRun],
     slurm: SlurmOptions,
     out: pathlib.Path,
-    records: SuiteRecords,
     *,
     parallel: int | None,
 ) -> ExitCode:
@@ -33,7 +31,6 @@ def suite_on_slurm(
     check_options(slurm)
     _check_suite(slurm, planned, out)
     known = prepare_folder(out, planned)
-    records.start(planned)
     # Looked up first: what ends in between is then found done, and not queued again.
     queued = _queued_tasks(known.suite_id)
     left = [run for run in planned if not is_finished(run.run_dir, run.config)]

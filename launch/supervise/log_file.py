@@ -17,11 +17,17 @@ def open_log(path: pathlib.Path) -> IO[bytes]:
 
 
 def last_line(path: pathlib.Path) -> str:
-    """The last thing a process said; of a log of any length only the end is read."""
+    """The last thing a process said."""
+    lines = last_lines(path, 1)
+    return lines[-1] if lines else "no output"
+
+
+def last_lines(path: pathlib.Path, count: int) -> list[str]:
+    """The end of a log; of one of any length only so much is read."""
     try:
         with path.open("rb") as file:
             file.seek(-min(os.fstat(file.fileno()).st_size, _TAIL_BYTES), os.SEEK_END)
             lines = file.read(_TAIL_BYTES).decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "no output"
+    return lines[-count:]

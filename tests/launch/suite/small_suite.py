@@ -31,8 +31,8 @@ def plan(out: pathlib.Path, *flags: str) -> list[PlannedRun]:
     return planned
 
 
-def finish(planned: PlannedRun) -> None:
+def finish(planned: PlannedRun, *, score: float = 1.0) -> None:
     """What a run leaves behind."""
     planned.run_dir.create(planned.config)
-    row = {"time": 1.0, "role": "evaluator", "frames": planned.config.frames, "eval_return": 1.0}
+    row = {"time": 1.0, "role": "evaluator", "frames": planned.config.frames, "eval_return": score}
     MetricsFile(planned.run_dir.metrics_file).append([row])

@@ -1,0 +1,158 @@
+"""Searches: steps, resumption and refusals; a real one, from nothing to its flags."""
+
+import csv
+import json
+import pathlib
+import signal
+
+import pytest
+
+from launch.cli import main as cli
+from launch.suite import suite_run
+from tests.launch.suite.small_suite import TINY
+from tests.launch.tiny_run import TINY_FLAGS
+
+# Of Pong; a human's 14.6 is 1, a random player's -20.7 is 0.
+RETURNS = {8.33e-5: -20.0, 2.5e-4: -15.0, 7.5e-4: -10.0, 2.25e-3: -12.0, 6.75e-3: -20.0}
+
+
+def run_tune(out: pathlib.Path, *flags: str) -> int:
+    args = ["tune", "--games", "pong", "--algorithm", "va", "--start", "2.5e-4"]
+    return cli.run([*args, "--frames", "1600", "--out", str(out), *flags, "--", *TINY])
+
+
+def rates(out: pathlib.Path) -> list[dict[str, str]]:
+    with (out / "records" / "rates.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_search_moves_to_the_better_rate_until_neither_improves(tmp_path, scored, capsys):
+    scored.returns = RETURNS
+    assert run_tune(tmp_path / "t") == 0
+    first = [f"pong-va-lr{rate}-seed1" for rate in ("8.33e-05", "0.00025", "0.00075")]
+    assert scored.names == [*first, "pong-va-lr0.00225-seed1"]
+    said = capsys.readouterr().out
+    assert "va: neither improves after 1 moves: --algorithm va --learning-rate 0.00075" in said
+    assert "for a suite: --learning-rates va=0.00075" in said
+    assert [row["learning_rate"] for row in rates(tmp_path / "t") if row["best"] == "True"] == [
+        "0.00075"
+    ]
+    best = (-10 + 20.7) / (14.6 + 20.7)
+    assert f"{best:.3f}" in said
+    assert (tmp_path / "t" / "records" / "rates.png").read_bytes().startswith(b"\x89PNG")
+    plan = (tmp_path / "t" / "records" / "plan.txt").read_text().splitlines()
+    assert len(plan) == 4 and all("--learning-rate" in line for line in plan)
+    # The same command again runs nothing, and says the same.
+    assert run_tune(tmp_path / "t") == 0
+    assert len(scored.names) == 4
+    assert "--learning-rates va=0.00075" in capsys.readouterr().out
+
+
+def test_algorithms_have_searches_of_their_own_and_more_seeds_extend_them(tmp_path, scored):
+    scored.returns = RETURNS
+    assert run_tune(tmp_path / "t", "--algorithms", "va", "q") == 0
+    assert len(scored.names) == 8
+    assert run_tune(tmp_path / "t", "--algorithms", "va", "q", "--seeds", "2") == 0
+    assert len(scored.names) == 16 == len(set(scored.names))
+    assert all(name.endswith("seed2") for name in scored.names[8:])
+
+
+def test_a_rate_that_diverges_is_worse_than_any_other_and_not_tried_again(tmp_path, scored):
+    scored.returns = {**RETURNS, 7.5e-4: None}
+    assert run_tune(tmp_path / "t") == 0
+    assert [row["learning_rate"] for row in rates(tmp_path / "t") if row["best"] == "True"] == [
+        "0.00025"
+    ]
+    assert run_tune(tmp_path / "t") == 0
+    assert len(scored.names) == 3
+
+
+def test_where_every_rate_diverges_there_is_no_rate_to_paste(tmp_path, scored, capsys):
+    scored.returns = dict.fromkeys(RETURNS)
+    assert run_tune(tmp_path / "t") == 1
+    said = capsys.readouterr()
+    assert "diverged at every rate" in said.err and "--learning-rates" not in said.out
+
+
+def test_a_run_that_fails_otherwise_stops_the_search_and_is_tried_again(tmp_path, scored, capsys):
+    scored.returns = RETURNS
+    scored.failing = {"pong-va-lr0.00025-seed1"}
+    assert run_tune(tmp_path / "t") == 1
+    assert "failed: va on pong, seed 1: exit code 1: boom" in capsys.readouterr().out
+    scored.failing = set()
+    assert run_tune(tmp_path / "t") == 0
+    assert scored.names[3:] == ["pong-va-lr0.00025-seed1", "pong-va-lr0.00225-seed1"]
+
+
+def test_an_interrupted_search_continues_where_it_was(tmp_path, scored, monkeypatch, capsys):
+    scored.returns = RETURNS
+    real = suite_run.SuiteRun.start
+
+    def start_and_interrupt(self):
+        real(self)
+        if self.planned.name == "pong-va-lr0.00025-seed1":
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(suite_run.SuiteRun, "start", start_and_interrupt)
+    assert run_tune(tmp_path / "t") == 130
+    assert "the same command continues" in capsys.readouterr().out
+    monkeypatch.setattr(suite_run.SuiteRun, "start", real)
+    assert run_tune(tmp_path / "t") == 0
+    assert len(scored.names) == 4 == len(set(scored.names))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--start", "0"], "start=0.0 must be at least 1e-12"),
+        (["--start", "-1"], "start=-1.0 must be at least 1e-12"),
+        (["--start", "nan"], "start=nan must be at least 1e-12"),
+        (["--max-moves", "0"], "max_moves=0 must be at least 1"),
+        (["--seeds", "0"], "seeds=0 must be at least 1"),
+        (["--games", "pongg"], "did you mean pong"),
+        (["--games", "atari57"], "a subset of games"),
+        (["--algorithm", "vaa"], "algorithm='vaa'"),
+        (["--engine", "slurm"], "no sbatch in PATH"),
+        (["--", "--learning-rate", "1"], "--learning-rate is what is tuned"),
+    ],
+)
+def test_a_bad_search_is_refused_in_one_line(tmp_path, scored, monkeypatch, capsys, flags, said):
+    monkeypatch.setenv("PATH", "")
+    assert run_tune(tmp_path / "t", *flags) == 2
+    message = capsys.readouterr().err
+    assert said in message and message.count("\n") == 1
+    assert not scored.names
+
+
+def test_the_folder_of_another_search_or_of_something_else_is_refused(tmp_path, scored, capsys):
+    scored.returns = {1e-4: 1.0, 3.33e-5: 0.0, 3e-4: 0.0}
+    assert run_tune(tmp_path / "t", "--start", "1e-4") == 0
+    assert run_tune(tmp_path / "t") == 2
+    assert "holds a search with start=0.0001, and this one has start=0.00025" in (
+        capsys.readouterr().err
+    )
+    assert run_tune(tmp_path / "t", "--start", "1e-4", "--games", "breakout") == 2
+    assert "holds a search with games=pong" in capsys.readouterr().err
+    assert run_tune(tmp_path / "t", "--start", "1e-4", "--full-action-set") == 2
+    assert "holds a run with full_action_set=False" in capsys.readouterr().err
+    (tmp_path / "t" / "tune.json").write_text("[")
+    assert run_tune(tmp_path / "t", "--start", "1e-4") == 2
+    assert "tune.json cannot be read" in capsys.readouterr().err
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "suite.json").write_text(json.dumps({"runs": [], "suite_id": "a"}))
+    assert run_tune(tmp_path / "suite") == 2
+    assert "something else than a search" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("restored_signals")
+def test_a_real_search_goes_from_nothing_to_its_flags(tmp_path, capsys):
+    flags = [flag for flag in TINY_FLAGS if "frames=6000" not in flag]
+    args = ["tune", "--games", "pong", "--max-moves", "1", "--start", "1e-4", "--frames", "1600"]
+    out = ["--out", str(tmp_path / "t"), "--parallel", "2"]
+    assert cli.run([*args, *out, "--", *flags, "--serial"]) == 0, capsys.readouterr().out
+    assert "for a suite: --learning-rates va=" in capsys.readouterr().out
+    assert {row["learning_rate"] for row in rates(tmp_path / "t")} == {
+        "3.33e-05",
+        "0.0001",
+        "0.0003",
+    }
