@@ -9,7 +9,7 @@ With one run per game there is nothing to resample: the interval is NaN.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +92,20 @@ def aggregate(methods: Methods, *, resamples: int) -> Aggregates | None:
             for y in list(final)[i + 1 :]
         },
     )
+
+
+def best_of(final: Mapping[str, Estimate], index: int) -> set[str]:
+    """The method best by one of AGGREGATES, and those whose intervals overlap its own."""
+    # Less of the optimality gap is better, more of everything else.
+    sign = -1.0 if AGGREGATES[index] == "optimality_gap" else 1.0
+    ends = {
+        name: (sign * one.value[index], *sorted((sign * one.low[index], sign * one.high[index])))
+        for name, one in final.items()
+    }
+    if len(ends) < 2 or any(np.isnan(low) for _, low, _ in ends.values()):
+        return set()
+    _, least, _ = max(ends.values())
+    return {name for name, (_, _, high) in ends.items() if high >= least}
 
 
 def estimate(strata: Strata, statistic: Statistic, *, resamples: int) -> Estimate:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from report.methods import Methods, games_of, runs_by_game
-from report.paper_table import Score, paper_scores
+from report.paper_table import Score, paper_scores, statistically_best
 from report.runs import Run
 
 WINDOW_FRAMES = 5_000_000
@@ -28,6 +28,7 @@ class Cell(NamedTuple):
     num_runs: int
     evaluations: int  # over all runs, those that were averaged
     short_run: bool  # some run was shorter than the window, and its second half was averaged
+    best: bool = False  # among the statistically best methods of its game
 
     @property
     def difference(self) -> float | None:
@@ -60,12 +61,12 @@ def table_of(methods: Methods) -> list[Cell]:
     """A cell for each game and method that has evaluations; games in alphabetical order."""
     by_game = {name: runs_by_game(runs) for name, runs in methods.items()}
     games = games_of([run for runs in methods.values() for run in runs])
-    return [
-        _cell(game, name, by_game[name][game])
-        for game in games
-        for name in methods
-        if game in by_game[name]
-    ]
+    cells = []
+    for game in games:
+        row = [_cell(game, name, by_game[name][game]) for name in methods if game in by_game[name]]
+        best = statistically_best([cell.raw for cell in row])
+        cells += [cell._replace(best=is_best) for cell, is_best in zip(row, best, strict=True)]
+    return cells
 
 
 def _cell(game: str, method: str, runs: Sequence[Run]) -> Cell:

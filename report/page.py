@@ -14,6 +14,7 @@ from report.methods import Methods
 from report.paper_table import Score
 from report.runs import Run
 from report.wording import (
+    BEST_TEXT,
     difference_text,
     facts_text,
     rate_text,
@@ -86,7 +87,7 @@ def _scores(contents: Contents) -> str:
         f"Mean ± standard error over runs of the score of the last {WINDOW_FRAMES // 10**6}M "
         "frames; a star marks runs shorter than that, scored by their second half. The paper's "
         "are its Table 1: 200M frames, full action set, human-normalized. The difference is ours "
-        "less theirs."
+        f"less theirs. {BEST_TEXT}"
     )
     columns = ["Game", "Method", "Runs", "Return", "Normalized", "Paper", "Difference"]
     rows = [
@@ -94,8 +95,8 @@ def _scores(contents: Contents) -> str:
             _text(cell.game),
             _text(cell.method),
             _number(cell.num_runs, str(cell.num_runs)),
-            _score(cell.raw, star=cell.short_run),
-            _score(cell.normalized, star=cell.short_run),
+            _score(cell.raw, star=cell.short_run, best=cell.best),
+            _score(cell.normalized, star=cell.short_run, best=cell.best),
             _score(cell.paper),
             _number(cell.difference, difference_text(cell.difference)),
         ]
@@ -202,11 +203,13 @@ def _text(value: str) -> str:
     return f'<td class="text">{html.escape(value)}</td>'
 
 
-def _number(value: float | None, shown: str) -> str:
+def _number(value: float | None, shown: str, *, best: bool = False) -> str:
     # An empty value sorts last; NaN is no number either.
     sort_key = "" if value is None or value != value else repr(float(value))
-    return f'<td data-value="{sort_key}">{html.escape(shown)}</td>'
+    text = f"<strong>{html.escape(shown)}</strong>" if best else html.escape(shown)
+    return f'<td data-value="{sort_key}">{text}</td>'
 
 
-def _score(score: Score | None, *, star: bool = False) -> str:
-    return _number(None if score is None else score.mean, score_text(score, star=star))
+def _score(score: Score | None, *, star: bool = False, best: bool = False) -> str:
+    value = None if score is None else score.mean
+    return _number(value, score_text(score, star=star), best=best and score is not None)

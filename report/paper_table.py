@@ -3,7 +3,7 @@
 import csv
 import functools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -15,6 +15,22 @@ class Score(NamedTuple):
 
     mean: float
     stderr: float | None
+
+
+def statistically_best(scores: Sequence[Score]) -> list[bool]:
+    """Which scores the paper's table would print in bold: its caption's rule.
+
+    The highest mean, and every other whose interval overlaps that one's. The interval is the mean
+    plus and minus one standard error, as the table prints it: it gives the paper's own bold in 47
+    of 56 games, two standard errors in 25. Without an error on every score, and without a second
+    score, nothing is called best.
+    """
+    errors = [score.stderr for score in scores if score.stderr is not None]
+    if len(errors) < len(scores) or len(scores) < 2:
+        return [False] * len(scores)
+    highest = max(range(len(scores)), key=lambda index: scores[index].mean)
+    least = scores[highest].mean - errors[highest]
+    return [score.mean + error >= least for score, error in zip(scores, errors, strict=True)]
 
 
 @functools.cache

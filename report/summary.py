@@ -3,10 +3,17 @@
 import re
 from collections.abc import Sequence
 
-from report.aggregates import AGGREGATES, Aggregates
+from report.aggregates import AGGREGATES, Aggregates, best_of
 from report.final_scores import WINDOW_FRAMES, Cell
 from report.methods import Methods
-from report.wording import difference_text, estimate_text, facts_text, score_text, title_of
+from report.wording import (
+    BEST_TEXT,
+    difference_text,
+    estimate_text,
+    facts_text,
+    score_text,
+    title_of,
+)
 
 
 def render(
@@ -19,7 +26,8 @@ def render(
     if aggregates is not None:
         parts += [
             "## All games together",
-            "Human-normalized; in brackets 95 % stratified bootstrap intervals over runs.",
+            "Human-normalized; in brackets 95 % stratified bootstrap intervals over runs. Bold is "
+            "the best method and every other whose interval overlaps its own.",
             _aggregates(aggregates),
             "![IQM against frames](iqm.png)",
         ]
@@ -29,15 +37,19 @@ def render(
         "## Each game",
         f"Mean ± standard error over runs of the last {WINDOW_FRAMES // 10**6}M frames; * marks "
         "runs shorter than that, scored by their second half. The paper's are its Table 1 "
-        "(200M frames, full action set, human-normalized).",
+        f"(200M frames, full action set, human-normalized). {BEST_TEXT}",
         _scores(cells),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _aggregates(aggregates: Aggregates) -> str:
+    best = [best_of(aggregates.final, index) for index in range(len(AGGREGATES))]
     rows = [
-        [_as_text(name), *(estimate_text(estimate, index) for index in range(len(AGGREGATES)))]
+        [
+            _as_text(name),
+            *(_bold(estimate_text(estimate, i), name in best[i]) for i in range(len(AGGREGATES))),
+        ]
         for name, estimate in aggregates.final.items()
     ]
     return _table(["method", *(kind.replace("_", " ") for kind in AGGREGATES)], rows)
@@ -57,14 +69,19 @@ def _scores(cells: Sequence[Cell]) -> str:
             _as_text(cell.game),
             _as_text(cell.method),
             str(cell.num_runs),
-            score_text(cell.raw, star=cell.short_run),
-            score_text(cell.normalized, star=cell.short_run),
+            _bold(score_text(cell.raw, star=cell.short_run), cell.best),
+            _bold(score_text(cell.normalized, star=cell.short_run), cell.best),
             score_text(cell.paper),
             difference_text(cell.difference),
         ]
         for cell in cells
     ]
     return _table(["game", "method", "runs", "return", "normalized", "paper", "difference"], rows)
+
+
+def _bold(text: str, is_best: bool) -> str:
+    # The star of a short run is no end of bold.
+    return f"**{text.replace('*', chr(92) + '*')}**" if is_best else text
 
 
 def _as_text(names: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from report.aggregates import AGGREGATES, Aggregates
+from report.aggregates import AGGREGATES, Aggregates, best_of
 from report.csv_table import Table
 from report.final_scores import Cell
 
@@ -12,6 +12,7 @@ def score_table(cells: Iterable[Cell]) -> Table:
     columns = (
         "game", "method", "runs", "evaluations", "short_run", "return", "return_stderr",
         "human_normalized", "human_normalized_stderr", "paper", "paper_stderr", "difference",
+        "best",
     )  # fmt: skip
     rows = [
         (
@@ -24,6 +25,7 @@ def score_table(cells: Iterable[Cell]) -> Table:
             *(cell.normalized or (None, None)),
             *(cell.paper or (None, None)),
             cell.difference,
+            cell.best,
         )
         for cell in cells
     ]
@@ -37,10 +39,11 @@ def aggregate_tables(aggregates: Aggregates) -> list[Table]:
         for name, curve in aggregates.curves.items()
         for frames, runs, *values in zip(curve.frames, curve.num_runs, *curve.iqm, strict=True)
     ]
+    best = [best_of(aggregates.final, index) for index in range(len(AGGREGATES))]
     final = [
-        (name, kind, *values)
+        (name, kind, *values, name in best[index])
         for name, estimate in aggregates.final.items()
-        for kind, *values in zip(AGGREGATES, *estimate, strict=True)
+        for index, (kind, *values) in enumerate(zip(AGGREGATES, *estimate, strict=True))
     ]
     profiles = [
         (name, *values)
@@ -53,7 +56,7 @@ def aggregate_tables(aggregates: Aggregates) -> list[Table]:
     ]
     return [
         Table("iqm", ("method", "frames", "runs", "iqm", "low", "high"), iqm),
-        Table("aggregates", ("method", "aggregate", "value", "low", "high"), final),
+        Table("aggregates", ("method", "aggregate", "value", "low", "high", "best"), final),
         Table("profiles", ("method", "threshold", "fraction", "low", "high"), profiles),
         Table("improvement", ("x", "y", "probability", "low", "high"), improvement),
     ]

@@ -12,6 +12,12 @@ from report.runs import Run
 _NONE = "–"
 
 
+BEST_TEXT = (
+    "Bold is the highest mean of a game and, as in the paper, every other whose interval of one "
+    "standard error overlaps its own."
+)
+
+
 def title_of(methods: Methods) -> str:
     """What the report is about, in a line."""
     games = games_of(_all(methods))

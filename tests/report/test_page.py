@@ -58,6 +58,25 @@ def test_the_summary_has_the_aggregates_and_the_table_beside_the_papers(suite_re
     assert re.search(r"\| pong \| va \| 2 \| .* ± .* \| .* ± .* \| 1\.16 ± 0\.00 \| [-+]\d", text)
 
 
+def test_the_best_methods_are_bold_on_the_page_and_in_the_summary(tmp_path):
+    for algorithm, score in (("va", 15.0), ("dueling", 14.5), ("q", -20.0)):
+        for seed in (1, 2):
+            write_run(
+                tmp_path / "runs" / f"{algorithm}-{seed}",
+                algorithm=algorithm,
+                seed=seed,
+                returns=(score + seed,) * 2,
+                period_frames=3_000_000,
+            )
+    page, _ = build(tmp_path / "runs", tmp_path / "report")
+    text, summary = page.read_text(), (page.parent / "summary.md").read_text()
+    assert "<strong>16.50 ± 0.50</strong>" in text and "<strong>16.00 ± 0.50</strong>" in text
+    assert "<strong>-18.50 ± 0.50</strong>" not in text and "-18.50 ± 0.50" in text
+    assert "| **16.50 ± 0.50** |" in summary and "| -18.50 ± 0.50 |" in summary
+    scores = (page.parent / "scores.csv").read_text().splitlines()
+    assert [line.endswith("True") for line in scores[1:]] == [True, True, False]
+
+
 def test_the_same_runs_give_the_same_page(suite_report, tmp_path):
     again, _ = build(suite_report.parents[1] / "runs", tmp_path)
     assert again.read_text() == suite_report.read_text()
