@@ -13,6 +13,7 @@ Conventions:
 - The seed fixes the number of no-ops at each start, and with it the games.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import dm_env
@@ -29,6 +30,7 @@ FIRST, MID, LAST = (
     int(dm_env.StepType.LAST),
 )
 _MAX_SEED = 2**31 - 1
+_MAX_DRAWS = 100_000  # a bound on luck: one in a thousand would do
 
 
 def make_emulators(
@@ -73,8 +75,9 @@ class AtariBatch:
         action_repeat: int = 4,
         max_episode_frames: int = 108_000,
         max_noops: int = 30,
+        min_noops: int = 0,
     ):
-        _check_options(num_envs, seed, action_repeat, max_episode_frames, max_noops)
+        _check_options(num_envs, seed, action_repeat, max_episode_frames, max_noops, min_noops)
         height, width = FRAME_SHAPE
         self._envs = make_emulators(
             game,
@@ -90,6 +93,7 @@ class AtariBatch:
         self.num_envs = num_envs
         self.num_actions = len(self._envs.ale.get_action_set())
         self.action_repeat = action_repeat
+        self._min_noops = min_noops
         self._life_loss_ends_discount = life_loss_ends_discount
         self._seed: int | None = int(seed)
         self._ended = np.zeros(num_envs, bool)
@@ -97,8 +101,9 @@ class AtariBatch:
 
     def reset(self) -> dm_env.TimeStep:
         """Starts all games anew. The first call seeds them; later ones continue the sequence."""
-        stack, info = self._envs.reset(seed=self._seed)
+        started = self._envs.reset(seed=self._seed)
         self._seed = None  # seeding again would load the game from its file, which is slow
+        stack, info = self._with_enough_noops(*started, np.ones(self.num_envs, bool))
         self._ended = np.zeros(self.num_envs, bool)
         self._lives = info["lives"]
         return dm_env.TimeStep(
@@ -123,7 +128,10 @@ class AtariBatch:
     def recv(self) -> dm_env.TimeStep:
         """The second half: waits for the emulators; returns the time step they arrive at."""
         stack, score, terminated, truncated, info = self._envs.recv()
-        first, last, lives = self._ended, terminated | truncated, info["lives"]
+        first, last = self._ended, terminated | truncated
+        if self._min_noops and first.any():
+            stack, info = self._with_enough_noops(stack, info, first)
+        lives = info["lives"]
         step_type = np.full(self.num_envs, MID, np.int8)
         step_type[first] = FIRST
         step_type[last] = LAST
@@ -143,17 +151,58 @@ class AtariBatch:
         """Ends the emulator threads."""
         self._envs.close()
 
+    def _with_enough_noops(
+        self, stack: np.ndarray, info: Any, first: np.ndarray
+    ) -> tuple[np.ndarray, Any]:
+        return with_enough_noops(
+            self._envs, stack, info, first, self._min_noops, on_restart=self._started_again
+        )
+
+    def _started_again(self, games: np.ndarray) -> None:
+        """Told of games whose start was thrown away; each start draws its no-ops anew."""
+
+
+def with_enough_noops(
+    envs: AtariVectorEnv,
+    stack: np.ndarray,
+    info: Any,
+    first: np.ndarray,
+    min_noops: int,
+    *,
+    on_restart: Callable[[np.ndarray], None] = lambda games: None,
+) -> tuple[np.ndarray, Any]:
+    """Starts the games among `first` again that began with too few no-ops, until none is left.
+
+    The emulators draw from zero upward; drawing again leaves the other numbers equally likely.
+    Returns all stacks and infos as they are then.
+    """
+    for _ in range(_MAX_DRAWS):
+        # At a start the frames of an episode are its no-ops.
+        again = first & (info["episode_frame_number"] < min_noops)
+        if not again.any():
+            return stack, info
+        stack, info = envs.reset(options={"reset_mask": again})
+        on_restart(again)
+    raise RuntimeError(f"no start with {min_noops} no-ops in {_MAX_DRAWS} tries")
+
 
 def _check_options(
-    num_envs: int, seed: int, action_repeat: int, max_episode_frames: int, max_noops: int
+    num_envs: int,
+    seed: int,
+    action_repeat: int,
+    max_episode_frames: int,
+    max_noops: int,
+    min_noops: int,
 ) -> None:
     # The emulator takes what it is given: a negative seed, for one, is a random one.
     bounds = {
         "num_envs": (num_envs, 1),
         "seed": (seed, 0),
         "action_repeat": (action_repeat, 1),
-        "max_episode_frames": (max_episode_frames, 1),
-        "max_noops": (max_noops, 0),
+        # An episode that ends among its no-ops would never have enough of them.
+        "max_episode_frames": (max_episode_frames, min_noops + 1),
+        "max_noops": (max_noops, max(min_noops, 0)),
+        "min_noops": (min_noops, 0),
     }
     for name, (value, smallest) in bounds.items():
         if value < smallest:

@@ -58,6 +58,40 @@ def play_episodes(
     return EpisodeScores(np.array(returns), np.array(steps))
 
 
+def play_frames(
+    environment: AtariBatch,
+    greedy_actions: Callable[[np.ndarray], np.ndarray],
+    *,
+    frames: int,
+    epsilon: float,
+    rng: np.random.Generator,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> EpisodeScores | None:
+    """Plays one game for so many frames, as dqn_zoo evaluates; None if stopped before.
+
+    Episodes that end count. The one under way at the end does not, unless it is the only one.
+    """
+    if environment.num_envs != 1:
+        raise ValueError(f"{environment.num_envs} games: an evaluation by frames plays one")
+    returns, steps = [0.0], [0]
+    timestep = environment.reset()
+    for _ in range(max(frames // environment.action_repeat, 1)):
+        if should_stop():
+            return None
+        if timestep.step_type[0] == LAST:
+            returns.append(0.0)
+            steps.append(0)
+        greedy = greedy_actions(timestep.observation.stack)
+        choice = epsilon_greedy(greedy, epsilon, environment.num_actions, rng)
+        timestep = environment.step(choice.actions)
+        if timestep.step_type[0] != FIRST:
+            returns[-1] += float(timestep.observation.score[0])
+            steps[-1] += 1
+    if timestep.step_type[0] != LAST and len(returns) > 1:
+        del returns[-1], steps[-1]
+    return EpisodeScores(np.array(returns), np.array(steps))
+
+
 def run_evaluator(
     *,
     evaluate: Callable[[Any], EpisodeScores | None],

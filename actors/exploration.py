@@ -14,14 +14,18 @@ _LADDER_BASE, _LADDER_POWER = 0.4, 7.0
 
 @dataclasses.dataclass(frozen=True)
 class LinearEpsilon:
-    """Falls from 1 to `final` over the first `decay_frames` frames, then stays."""
+    """1 until `start_frames`, falls to `final` over the next `decay_frames` frames, then stays."""
 
     final: float
     decay_frames: int
+    start_frames: int = 0
 
     def __call__(self, frames: int) -> float:
         """Epsilon at a global frame count."""
-        done = min(frames / self.decay_frames, 1.0) if self.decay_frames > 0 else 1.0
+        since = frames - self.start_frames
+        if since < 0:
+            return 1.0
+        done = min(since / self.decay_frames, 1.0) if self.decay_frames > 0 else 1.0
         return 1.0 + (self.final - 1.0) * done
 
 

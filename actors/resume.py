@@ -51,6 +51,9 @@ class RecordedBatch(AtariBatch):
                 self._actions[game].append(action)
         return timestep
 
+    def _started_again(self, games: np.ndarray) -> None:
+        self._restarts += games
+
     def state(self) -> dict[str, np.ndarray]:
         """What `restore` needs."""
         return {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.environment import make_emulators
+from actors.environment import make_emulators, with_enough_noops
 
 SCREEN_SHAPE = (210, 160, 3)
 
@@ -32,6 +32,7 @@ class ColorTwin:
         action_repeat: int,
         max_episode_frames: int,
         max_noops: int,
+        min_noops: int = 0,
     ):
         height, width, _ = SCREEN_SHAPE
         self._envs = make_emulators(
@@ -47,12 +48,14 @@ class ColorTwin:
             stack_num=1,
         )
         self._seed: int | None = seed
+        self._min_noops = min_noops
         self.action_names = [action.name for action in self._envs.ale.get_action_set()]
 
     def reset(self) -> Screen:
         """Starts an episode; the first call seeds the game."""
-        stack, _ = self._envs.reset(seed=self._seed)
+        stack, info = self._envs.reset(seed=self._seed)
         self._seed = None
+        stack, _ = with_enough_noops(self._envs, stack, info, np.ones(1, bool), self._min_noops)
         return Screen(stack[0, 0], 0.0)
 
     def step(self, action: int) -> Screen:

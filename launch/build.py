@@ -4,12 +4,14 @@ What Reverb carries between them is built by the nodes: playing and scoring need
 """
 
 import functools
+from collections.abc import Callable
 from typing import Literal, TypeVar
 
 import jax
 import numpy as np
 
 from actors.environment import AtariBatch
+from actors.evaluate import EpisodeScores, play_episodes, play_frames
 from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
 from actors.resume import RecordedBatch
@@ -54,6 +56,7 @@ def _make_games(
         action_repeat=environment.action_repeat,
         max_episode_frames=environment.max_episode_frames,
         max_noops=environment.max_noops,
+        min_noops=environment.min_noops,
     )
 
 
@@ -110,7 +113,44 @@ def make_epsilon(config: Config, actor: int) -> EpsilonFn:
     """The exploration of one actor."""
     if config.actor.exploration == "ladder":
         return LadderEpsilon(actor, config.actor.actors, config.actor.envs_per_actor)
-    return LinearEpsilon(config.actor.final_epsilon, config.epsilon_decay_frames)
+    return LinearEpsilon(
+        config.actor.final_epsilon,
+        config.epsilon_decay_frames,
+        start_frames=config.epsilon_start_frames,
+    )
+
+
+def num_evaluation_games(config: Config) -> int:
+    """Games that an evaluation may play at once."""
+    return config.evaluator.eval_episodes if config.evaluator.eval_frames is None else 1
+
+
+def play_evaluation(
+    config: Config,
+    environment: AtariBatch,
+    greedy_actions: Callable[[np.ndarray], np.ndarray],
+    rng: np.random.Generator,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> EpisodeScores | None:
+    """One evaluation, by episodes or by frames; None if it was stopped."""
+    evaluator = config.evaluator
+    if evaluator.eval_frames is not None:
+        return play_frames(
+            environment,
+            greedy_actions,
+            frames=evaluator.eval_frames,
+            epsilon=evaluator.eval_epsilon,
+            rng=rng,
+            should_stop=should_stop,
+        )
+    return play_episodes(
+        environment,
+        greedy_actions,
+        episodes=evaluator.eval_episodes,
+        epsilon=evaluator.eval_epsilon,
+        rng=rng,
+        should_stop=should_stop,
+    )
 
 
 def make_actor(

@@ -51,6 +51,8 @@ class EnvironmentConfig:
     """Frames after which an episode is cut off (30 minutes of play)."""
     max_noops: Annotated[int, Bounds(0, 1_000)] = 30
     """An episode starts with a random number of no-ops, up to this."""
+    min_noops: Annotated[int, Bounds(0, 1_000)] = 0
+    """The fewest no-ops at a start; preset `paper` has 1, as dqn_zoo."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +68,9 @@ class ActorConfig:
     final_epsilon: Annotated[float, SHARE] = 0.01
     """Where the schedule ends."""
     epsilon_decay_frames: Annotated[int | None, Bounds(0, 2**62)] = None
-    """Global frames over which epsilon falls from 1; None means the first 2 % of the run."""
+    """Global frames over which epsilon falls from 1; None means 2 % of the run's."""
+    epsilon_after_warmup: bool = False
+    """Epsilon stays 1 until learning starts, and falls from there; preset `paper` has it."""
     stale_params_seconds: Annotated[float, POSITIVE] = 300.0
     """Seconds without new parameters after which an actor stops with an error."""
 
@@ -154,6 +158,8 @@ class EvaluatorConfig:
     """Global frames between evaluations."""
     eval_episodes: Annotated[int, Bounds(1, 1_000)] = 10
     """Episodes per evaluation."""
+    eval_frames: Annotated[int | None, FRAMES] = None
+    """Play one game for so many frames instead, as dqn_zoo; the mean is over episodes that end."""
     eval_epsilon: Annotated[float, SHARE] = 0.01
     """Exploration rate of the evaluation."""
 
@@ -210,11 +216,20 @@ class Config:
         given = self.actor.epsilon_decay_frames
         return self.frames // 50 if given is None else given
 
+    @property
+    def epsilon_start_frames(self) -> int:
+        """Global frames from which on epsilon falls."""
+        return self.frames_of(self.replay.warmup_steps) if self.actor.epsilon_after_warmup else 0
+
 
 PRESETS: Mapping[str, Config] = types.MappingProxyType(
     {
-        # The paper's agents, 200M frames. The class defaults are this preset.
-        "paper": Config(),
+        # The paper's agents, 200M frames: the class defaults, but for what followed dqn_zoo only
+        # later. A stored config without those fields was run as their defaults say.
+        "paper": Config(
+            environment=EnvironmentConfig(min_noops=1),
+            actor=ActorConfig(epsilon_after_warmup=True),
+        ),
         # Learns Pong from scratch on two cores; docs/pong.md says how it was found.
         "cpu": Config(
             actor=ActorConfig(final_epsilon=0.05, epsilon_decay_frames=120_000),

@@ -22,6 +22,7 @@ def check_config(config: Config) -> None:
     for name, value, bounds in bounded_fields(config):
         bounds.check(**{name: value})
     _check_warmup(config)
+    _check_noops(config)
     replay_limit(config)
     check_names(config)
 
@@ -102,4 +103,16 @@ def _check_warmup(config: Config) -> None:
         raise InputError(
             f"frames={config.frames} is {config.total_steps} agent steps, no more than "
             f"warmup_steps={warmup}: nothing would be learned"
+        )
+
+
+def _check_noops(config: Config) -> None:
+    fewest, most = config.environment.min_noops, config.environment.max_noops
+    if fewest > most:
+        raise InputError(f"min_noops={fewest} must be at most max_noops={most}")
+    frames = config.environment.max_episode_frames
+    if fewest >= frames:
+        raise InputError(
+            f"min_noops={fewest} must be less than max_episode_frames={frames}: an episode would "
+            "end before it starts"
         )

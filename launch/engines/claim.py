@@ -14,7 +14,7 @@ from launch.supervise.status_file import read_status
 from report.config_fields import OPERATIONAL_FIELDS
 
 # How it is scored may change too: nothing that was learned depends on it.
-FREE_TO_CHANGE_ON_RESUME = OPERATIONAL_FIELDS | {"eval_episodes", "eval_epsilon"}
+FREE_TO_CHANGE_ON_RESUME = OPERATIONAL_FIELDS | {"eval_episodes", "eval_epsilon", "eval_frames"}
 
 
 def config_to_resume(run_dir: pathlib.Path | None) -> Config:

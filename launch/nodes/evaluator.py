@@ -6,7 +6,7 @@ import launchpad as lp
 import numpy as np
 import reverb
 
-from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
+from actors.evaluate import EpisodeScores, run_evaluator
 from launch import build, heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
@@ -33,7 +33,7 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
     greedy = heard(heart, Phase.EVALUATING, acting.make_greedy(network))
     environment = build.make_environment(
         config,
-        num_envs=min(config.evaluator.eval_episodes, _MAX_ENVS),
+        num_envs=min(build.num_evaluation_games(config), _MAX_ENVS),
         seed=environment_seed(seeds),
         training=False,
     )
@@ -59,13 +59,8 @@ def run_evaluator_node(config: Config, client: reverb.Client) -> None:
         return unflatten(published.values), frames, finished
 
     def evaluate(params: Any) -> EpisodeScores | None:
-        return play_episodes(
-            environment,
-            lambda stacks: greedy(params, stacks),
-            episodes=config.evaluator.eval_episodes,
-            epsilon=config.evaluator.eval_epsilon,
-            rng=rng,
-            should_stop=stop.is_set,
+        return build.play_evaluation(
+            config, environment, lambda stacks: greedy(params, stacks), rng, stop.is_set
         )
 
     run_evaluator(

@@ -208,6 +208,33 @@ class TestLimits:
         batch.close()
         assert set(np.concatenate(starts).tolist()) == set(range(max_noops + 1))
 
+    @pytest.mark.parametrize("min_noops", [1, 3])
+    def test_starts_have_from_min_noops_to_max_noops(self, min_noops: int) -> None:
+        starts = []
+
+        class Watched(AtariBatch):
+            def _with_enough_noops(self, stack: Any, info: Any, first: np.ndarray) -> Any:
+                stack, info = super()._with_enough_noops(stack, info, first)
+                starts.extend(info["episode_frame_number"][first].tolist())
+                return stack, info
+
+        options = {"max_noops": 3, "min_noops": min_noops, "max_episode_frames": 13}
+        batch = Watched("pong", num_envs=3, seed=1, **options)
+        before, num_firsts = batch.reset(), 3
+        for step in range(90):
+            timestep = batch.step(np.full(3, step % 2))
+            first = timestep.step_type == FIRST
+            num_firsts += first.sum()
+            # Games end at different steps: those that go on are not disturbed by a start.
+            for game in np.nonzero(~first)[0]:
+                stack, earlier = (t.observation.stack[game] for t in (timestep, before))
+                np.testing.assert_array_equal(stack[:-1], earlier[1:])
+            np.testing.assert_array_equal(first, before.step_type == LAST)
+            before = timestep
+        batch.close()
+        assert set(starts) == set(range(min_noops, 4))
+        assert len(starts) == num_firsts > 30
+
     def test_full_action_set_has_eighteen_actions(self) -> None:
         restricted = AtariBatch("pong", num_envs=1, seed=1)
         full = AtariBatch("pong", num_envs=1, seed=1, full_action_set=True)
@@ -235,6 +262,8 @@ class TestLimits:
             {"action_repeat": 0},
             {"max_episode_frames": 0},
             {"max_noops": -1},
+            {"min_noops": -1},
+            {"min_noops": 2, "max_noops": 1},
         ],
         ids=str,
     )

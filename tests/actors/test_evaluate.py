@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actors.environment import FIRST, LAST, AtariBatch
-from actors.evaluate import EpisodeScores, play_episodes, run_evaluator
+from actors.evaluate import EpisodeScores, play_episodes, play_frames, run_evaluator
 
 
 class RecordedBatch(AtariBatch):
@@ -43,6 +43,38 @@ class RecordedBatch(AtariBatch):
             if timestep.step_type[game] == LAST:
                 finished.append((score, steps, now))
         return finished
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected_episodes"),
+    [(4 * 40, 1), (4 * 118, 2), (4 * 117, 2), (4 * 116, 1), (1, 1)],
+)
+def test_an_evaluation_by_frames_counts_the_episodes_that_end(frames, expected_episodes):
+    """Episodes of 58 steps; a restart is a step that plays nothing."""
+    batch = RecordedBatch("breakout", num_envs=1, seed=3, max_noops=0, max_episode_frames=4 * 58)
+    rng = np.random.default_rng(0)
+    scores = play_frames(batch, no_preference, frames=frames, epsilon=1.0, rng=rng)
+    assert scores is not None
+    ended = batch.episodes(0)
+    assert len(batch.actions) == max(frames // 4, 1)
+    assert len(scores.returns) == expected_episodes
+    if ended:
+        assert scores.returns.tolist() == [score for score, _, _ in ended]
+        assert scores.steps.tolist() == [steps for _, steps, _ in ended]
+    else:
+        assert scores.steps.tolist() == [len(batch.actions)]
+    batch.close()
+
+
+def test_an_evaluation_by_frames_stops_when_asked_and_plays_one_game():
+    batch = AtariBatch("pong", num_envs=1, seed=1)
+    options = {"frames": 400, "epsilon": 0.0, "rng": np.random.default_rng(0)}
+    assert play_frames(batch, no_preference, should_stop=lambda: True, **options) is None
+    batch.close()
+    two = AtariBatch("pong", num_envs=2, seed=1)
+    with pytest.raises(ValueError, match="2 games"):
+        play_frames(two, no_preference, **options)
+    two.close()
 
 
 def no_preference(stacks: np.ndarray) -> np.ndarray:

@@ -16,6 +16,13 @@ class TestLinearEpsilon:
     def test_it_falls_in_a_line_then_stays(self, frames: int, epsilon: float) -> None:
         assert LinearEpsilon(final=0.01, decay_frames=1000)(frames) == pytest.approx(epsilon)
 
+    @pytest.mark.parametrize(
+        ("frames", "epsilon"), [(0, 1.0), (399, 1.0), (400, 1.0), (900, 0.505), (1400, 0.01)]
+    )
+    def test_it_may_start_to_fall_later(self, frames: int, epsilon: float) -> None:
+        late = LinearEpsilon(final=0.01, decay_frames=1000, start_frames=400)
+        assert late(frames) == pytest.approx(epsilon)
+
     def test_without_a_decay_it_is_final_from_the_start(self) -> None:
         assert LinearEpsilon(final=0.5, decay_frames=0)(0) == 0.5
 

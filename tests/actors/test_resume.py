@@ -8,15 +8,17 @@ from actors.resume import RecordedBatch
 NUM_ENVS = 3
 
 
-def make(game: str) -> RecordedBatch:
+def make(game: str, **noops: int) -> RecordedBatch:
     # Short enough that several episodes end in a test.
-    return RecordedBatch(game, num_envs=NUM_ENVS, seed=7, max_episode_frames=230)
+    return RecordedBatch(game, num_envs=NUM_ENVS, seed=7, max_episode_frames=230, **noops)
 
 
+# Of starts with one no-op or none, every other one is thrown away.
+@pytest.mark.parametrize("noops", [{}, {"min_noops": 1, "max_noops": 1}])
 @pytest.mark.parametrize("game", ["breakout", "seaquest"])
-def test_restored_games_go_on_as_if_nothing_had_happened(game):
+def test_restored_games_go_on_as_if_nothing_had_happened(game, noops):
     rng = np.random.default_rng(0)
-    games, restored = make(game), make(game)
+    games, restored = make(game, **noops), make(game, **noops)
     last = games.reset()
     for step in range(125):
         # At the start, in mid-game, around the end of an episode (57 is its last step), and late.

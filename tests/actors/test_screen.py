@@ -1,15 +1,19 @@
 """The color screen beside the agent's gray one."""
 
 import numpy as np
+import pytest
 
 from actors.environment import AtariBatch
 from actors.screen import SCREEN_SHAPE, ColorTwin
 
 
-def test_the_color_twin_plays_the_agents_own_game():
+# Seed 5 begins with 13 no-ops: with at least 25 it is started again.
+@pytest.mark.parametrize("min_noops", [0, 25])
+def test_the_color_twin_plays_the_agents_own_game(min_noops):
     options = {"full_action_set": False, "action_repeat": 4, "max_episode_frames": 2000}
-    batch = AtariBatch("breakout", num_envs=1, seed=5, max_noops=30, **options)
-    twin = ColorTwin("breakout", seed=5, max_noops=30, **options)
+    noops = {"max_noops": 30, "min_noops": min_noops}
+    batch = AtariBatch("breakout", num_envs=1, seed=5, **noops, **options)
+    twin = ColorTwin("breakout", seed=5, **noops, **options)
     batch.reset()
     assert twin.reset().pixels.shape == SCREEN_SHAPE
     assert twin.action_names == ["NOOP", "FIRE", "RIGHT", "LEFT"]

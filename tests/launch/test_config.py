@@ -9,12 +9,17 @@ from launch import build, config_checks, config_json
 from launch.cli import main as cli
 from launch.cli.argv import parse_train
 from launch.config import PRESETS, Config
+from launch.errors import InputError
 
 
 def test_the_paper_preset_holds_the_papers_numbers():
     paper = PRESETS["paper"]
     assert paper.frames == 200_000_000
-    assert paper.epsilon_decay_frames == 4_000_000
+    # As dqn_zoo has it: epsilon waits for the 50,000 steps of the warm-up, and starts vary.
+    assert (paper.epsilon_start_frames, paper.epsilon_decay_frames) == (200_000, 4_000_000)
+    assert (paper.environment.min_noops, paper.environment.max_noops) == (1, 30)
+    epsilon = build.make_epsilon(paper, 0)
+    assert epsilon(200_000) == 1.0 and epsilon(4_200_000) == pytest.approx(0.01)
     assert (paper.learner.n_step, paper.learner.gamma, paper.learner.batch_size) == (5, 0.99, 32)
     assert paper.learner.optimizer_epsilon == pytest.approx(0.01 / 1024)
 
@@ -59,6 +64,27 @@ def test_a_field_added_since_gets_its_default_and_the_log_says_so(caplog):
     with caplog.at_level("DEBUG"):
         assert config_json.from_json(stored) == PRESETS["cpu"]
     assert caplog.messages == ["config.learner has no final_learning_rate: it gets its default"]
+
+
+def test_a_run_of_an_earlier_version_keeps_its_exploration_and_its_starts():
+    stored = config_json.to_json(PRESETS["paper"])
+    del stored["actor"]["epsilon_after_warmup"], stored["environment"]["min_noops"]
+    del stored["evaluator"]["eval_frames"]
+    old = config_json.from_json(stored)
+    assert (old.epsilon_start_frames, old.environment.min_noops) == (0, 0)
+    assert old.evaluator.eval_frames is None
+    assert build.make_epsilon(old, 0)(2_000_000) == pytest.approx(0.505)
+
+
+def test_the_preset_cpu_explores_from_its_first_frame():
+    cpu = PRESETS["cpu"]
+    assert (cpu.epsilon_start_frames, cpu.environment.min_noops) == (0, 0)
+
+
+def test_fewer_noops_than_the_fewest_are_refused():
+    environment = dataclasses.replace(Config().environment, min_noops=4, max_noops=3)
+    with pytest.raises(InputError, match="min_noops=4 must be at most max_noops=3"):
+        config_checks.check_config(dataclasses.replace(Config(), environment=environment))
 
 
 def test_fields_keep_their_old_names_on_the_command_line():

@@ -140,6 +140,7 @@ def _game(config: Config, seed: int) -> Iterator[tuple[AtariBatch, ColorTwin]]:
         action_repeat=options.action_repeat,
         max_episode_frames=options.max_episode_frames,
         max_noops=options.max_noops,
+        min_noops=options.min_noops,
     )
     try:
         yield environment, twin

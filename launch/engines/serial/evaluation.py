@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.evaluate import next_evaluation, play_episodes
+from actors.evaluate import next_evaluation
 from actors.resume import pack_rng, unpack_rng
 from launch import build
 from launch.config import Config
@@ -23,7 +23,7 @@ class SerialEvaluation:
         self._rng = np.random.default_rng(seeds)
         self._environment = build.make_recorded_environment(
             config,
-            num_envs=config.evaluator.eval_episodes,
+            num_envs=build.num_evaluation_games(config),
             seed=environment_seed(seeds),
             training=False,
         )
@@ -34,12 +34,8 @@ class SerialEvaluation:
         if frames < self._due_frames and not finished:
             return None
         self._due_frames = next_evaluation(frames, self._config.evaluator.eval_period_frames)
-        scores = play_episodes(
-            self._environment,
-            lambda stacks: self._greedy(params, stacks),
-            episodes=self._config.evaluator.eval_episodes,
-            epsilon=self._config.evaluator.eval_epsilon,
-            rng=self._rng,
+        scores = build.play_evaluation(
+            self._config, self._environment, lambda stacks: self._greedy(params, stacks), self._rng
         )
         assert scores is not None  # nothing stops it
         return evaluation_row(self._config, frames, scores)

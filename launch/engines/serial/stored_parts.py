@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from launch.build import num_evaluation_games
 from launch.config import Config
 from launch.config_json import leaf_values
 from launch.errors import InputError
@@ -32,8 +33,10 @@ def check_same_games(parts: Parts, config: Config) -> None:
         "envs_per_actor": len(parts["games-0"]["restarts"]),
         "eval_episodes": len(parts["evaluation"]["restarts"]),
     }
+    # An evaluation by frames plays one game, whatever the number of episodes would be.
+    asked = leaf_values(config) | {"eval_episodes": num_evaluation_games(config)}
     for name, before in stored.items():
-        now = leaf_values(config)[name]
+        now = asked[name]
         if now != before:
             raise InputError(
                 f"cannot resume --serial with {name}={now}: the run was stored with "
