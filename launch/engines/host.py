@@ -26,11 +26,10 @@ from launch.layout import NodeName, node_names
 from launch.run_dir import RunDir
 from launch.supervise.node_process import die_with_parent
 from launch.supervise.nodes_on_host import node_environment, replay_port, supervise_nodes
-from launch.supervise.note import note
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
-from launch.terminal import complain, warn
+from launch.terminal import complain, say, warn
 
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
 _TICK_SECONDS = 0.2
@@ -93,7 +92,7 @@ class _Host:
     def run(self) -> ExitCode:
         """Checks the host, then runs its nodes."""
         if self._run_dir.stop_file.exists():
-            note(f"{self._run_dir.root} is over; nothing to do for {this_host()}")
+            say(f"{self._run_dir.root} is over; nothing to do for {this_host()}")
             if self.plays:  # how the run ended is in the learner's file
                 self._write_state("stopped")
             return ExitCode.DONE
@@ -106,7 +105,7 @@ class _Host:
 
     def _play(self) -> Outcome:
         names = self._names()
-        note(f"{this_host()}: actors {names[0].index} to {names[-1].index}")
+        say(f"{this_host()}: actors {names[0].index} to {names[-1].index}")
         crowded = config_checks.crowd_warning(names)
         if crowded is not None:
             warn(f"host {this_host()}: {crowded}")
@@ -126,7 +125,7 @@ class _Host:
         port = replay_port(self._config)
         address = f"{self._request.address or node_address()}:{port}"
         self._run_dir.publish_address(address)
-        note(f"{this_host()}: learner, replay at {address}")
+        say(f"{this_host()}: learner, replay at {address}")
 
         def taken_over() -> bool:
             return self._run_dir.read_address() not in (None, address)
@@ -146,7 +145,7 @@ class _Host:
         return outcome
 
     def _exit_code(self, outcome: Outcome) -> ExitCode:
-        note(f"{this_host()}: {outcome.value}")
+        say(f"{this_host()}: {outcome.value}")
         if outcome in (Outcome.FAILED, Outcome.HOPELESS, Outcome.LOST):
             return ExitCode.FAILED
         if outcome is Outcome.UNSAVED:

@@ -1,5 +1,8 @@
 """The local engine: all nodes of a run on this machine, supervised until training is over."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from launch import config_checks
 from launch.config import Config
 from launch.device import Device, DeviceName, find_device, unused_accelerator
@@ -10,7 +13,6 @@ from launch.layout import node_names
 from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
 from launch.supervise.nodes_on_host import replay_port, supervise_nodes
-from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
 from launch.terminal import complain, say, warn
@@ -61,29 +63,48 @@ def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
 
 def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
     estimate = replay_bytes_estimate(config) / 2**30
-    note(
+    say(
         f"{config.learner.algorithm} on {config.environment.game}: {config.frames:,} frames, "
         f"{config.actor.actors} actors x {config.actor.envs_per_actor} games, seed {config.seed}"
     )
-    note(f"run directory {run_dir.root}, Reverb on port {port}, replay up to {estimate:.1f} GiB")
+    say(f"run directory {run_dir.root}, Reverb on port {port}, replay up to {estimate:.1f} GiB")
+
+
+class _Ending(NamedTuple):
+    """How a run that ended so says it, and with which code."""
+
+    say: Callable[[str], None]
+    text: str
+    code: Callable[[StopSignals], ExitCode]
+
+
+def _failed(stop: StopSignals) -> ExitCode:
+    del stop
+    return ExitCode.FAILED
+
+
+_RESUME = "continue with: vantage train --run-dir {root} --resume"
+_ENDINGS = {
+    Outcome.FINISHED: _Ending(say, "finished; see {root}", lambda stop: ExitCode.DONE),
+    Outcome.STOPPED: _Ending(
+        say,
+        f"stopped; {_RESUME}",
+        lambda stop: stop.exit_code if stop.requested else ExitCode.DONE,
+    ),
+    Outcome.UNSAVED: _Ending(
+        complain, f"{UNSAVED_TEXT}; {_RESUME}", lambda stop: stop.exit_code_unsaved
+    ),
+    Outcome.FAILED: _Ending(complain, f"the run failed; {_RESUME}", _failed),
+    Outcome.HOPELESS: _Ending(
+        complain, "the run failed for good, as it would again; {root} keeps what it saved", _failed
+    ),
+    Outcome.LOST: _Ending(
+        complain, "run directory '{root}' was deleted or moved while the run was alive", _failed
+    ),
+}
 
 
 def _conclude(outcome: Outcome, run_dir: RunDir, stop: StopSignals) -> ExitCode:
-    resume = f"continue with: vantage train --run-dir {run_dir.root} --resume"
-    if outcome is Outcome.LOST:
-        complain(f"run directory '{run_dir.root}' was deleted or moved while the run was alive")
-        return ExitCode.FAILED
-    if outcome is Outcome.FAILED:
-        complain(f"the run failed; {resume}")
-        return ExitCode.FAILED
-    if outcome is Outcome.HOPELESS:
-        complain(f"the run failed for good, as it would again; {run_dir.root} keeps what it saved")
-        return ExitCode.FAILED
-    if outcome is Outcome.UNSAVED:
-        complain(f"{UNSAVED_TEXT}; {resume}")
-        return stop.exit_code_unsaved
-    if outcome is Outcome.STOPPED:
-        say(f"stopped; {resume}")
-        return stop.exit_code if stop.requested else ExitCode.DONE
-    say(f"finished; see {run_dir.root}")
-    return ExitCode.DONE
+    ending = _ENDINGS[outcome]
+    ending.say(ending.text.replace("{root}", str(run_dir.root)))
+    return ending.code(stop)

@@ -17,10 +17,9 @@ from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
 from launch.supervise.compile_cache import new_compile_cache
 from launch.supervise.node_process import NodeSpec
-from launch.supervise.note import note
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
-from launch.terminal import make_console
+from launch.terminal import make_console, say
 
 # Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
 _STOP_STEPS = (
@@ -69,10 +68,10 @@ def supervise_nodes(
 
     def end_asked() -> Outcome | None:
         if not run_dir.is_there():
-            note(f"run directory '{run_dir.root}' is gone: the run cannot be saved, and stops")
+            say(f"run directory '{run_dir.root}' is gone: the run cannot be saved, and stops")
             return Outcome.LOST
         if taken_over():
-            note("another host has taken over this part of the run")
+            say("another host has taken over this part of the run")
             return Outcome.REPLACED
         return Outcome.STOPPED if stop.requested or run_dir.stop_file.exists() else None
 
@@ -85,7 +84,7 @@ def supervise_nodes(
         status_file=status_file,
         end_asked=end_asked,
         on_tick=_make_display(config, run_dir, view),
-        on_event=note,
+        on_event=say,
     )
     stop.install(supervisor.kill)
     try:
@@ -157,7 +156,7 @@ def _make_display(config: Config, run_dir: RunDir, view: View | None) -> Callabl
         except Exception as error:
             # A picture is not worth a run, whatever is wrong with it: say it once.
             if str(error) not in said:
-                note(f"cannot show progress: {error}")
+                say(f"cannot show progress: {error}")
             said.add(str(error))
 
     return display

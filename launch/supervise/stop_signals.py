@@ -4,7 +4,7 @@ import signal
 from collections.abc import Callable
 
 from launch.errors import ExitCode
-from launch.supervise.note import note
+from launch.terminal import say
 
 
 class StopSignals:
@@ -38,10 +38,10 @@ class StopSignals:
             del frame
             if not self.requested:
                 self._come_back = number == signal.SIGUSR1
-                note(self._stopping)
+                say(self._stopping)
             elif number == signal.SIGINT:
                 # Only from a terminal: schedulers repeat SIGTERM, and kill in their own time.
-                note(self._killing)
+                say(self._killing)
                 kill()
             self.requested = True
 

@@ -28,6 +28,7 @@ def end_with(outcome: Outcome, *, interrupted: bool, come_back: bool = False):
         (Outcome.UNSAVED, {"interrupted": False}, 1, "the last checkpoint was not written"),
         (Outcome.UNSAVED, {"interrupted": True, "come_back": True}, 75, "was not written"),
         (Outcome.FAILED, {"interrupted": False}, 1, "the run failed; continue with"),
+        (Outcome.HOPELESS, {"interrupted": False}, 1, "the run failed for good"),
         (Outcome.LOST, {"interrupted": False}, 1, "was deleted or moved"),
     ],
 )
