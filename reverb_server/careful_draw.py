@@ -5,6 +5,8 @@ sampling fails on a whole batch without saying which item was at fault. This way
 slower, but it knows each item's key: what does not fit is deleted from the table.
 """
 
+import threading
+from concurrent.futures import Future, wait
 from typing import NamedTuple
 
 import numpy as np
@@ -20,20 +22,48 @@ class Drawn(NamedTuple):
     num_deleted: int
 
 
-def draw(client: reverb.Client, layout: tables.ItemLayout, num_items: int) -> Drawn:
-    """Looks at so many items. Waits for as long as the rate limiter does, or the server is away."""
-    expected = _kinds(layout)
-    good: list[reverb.ReplaySample] = []
-    bad: set[int] = set()
-    for sample in client.sample(tables.REPLAY, num_items, emit_timesteps=False):
-        columns = [np.asarray(column) for column in sample.data]
-        if [(column.shape, column.dtype) for column in columns] == expected:
-            item = tables.Item(**dict(zip(_SENT_ORDER, columns, strict=True)))
-            good.append(sample._replace(data=item))
-        else:
-            bad.add(sample.info.key)
-    delete(client, bad)
-    return Drawn(good, len(bad))
+class CarefulDraw:
+    """Looks at items in a thread of its own, because Reverb's call has no time limit."""
+
+    def __init__(self, client: reverb.Client, layout: tables.ItemLayout):
+        self._client = client
+        self._expected = _kinds(layout)
+        self._pending: Future[Drawn] | None = None
+
+    def __call__(self, num_items: int, timeout_seconds: float) -> Drawn | None:
+        """So many items; None while the rate limiter holds them back, or the server is away.
+
+        What was asked for is not lost then: the next call, whatever it asks for, waits for it.
+        """
+        if self._pending is None:
+            self._pending = Future()
+            thread = threading.Thread(
+                target=self._run, args=(num_items, self._pending), name="look", daemon=True
+            )
+            thread.start()
+        if not wait([self._pending], timeout_seconds).done:
+            return None
+        answer, self._pending = self._pending, None
+        return answer.result()
+
+    def _run(self, num_items: int, answer: Future[Drawn]) -> None:
+        try:
+            answer.set_result(self._draw(num_items))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    def _draw(self, num_items: int) -> Drawn:
+        good: list[reverb.ReplaySample] = []
+        bad: set[int] = set()
+        for sample in self._client.sample(tables.REPLAY, num_items, emit_timesteps=False):
+            columns = [np.asarray(column) for column in sample.data]
+            if [(column.shape, column.dtype) for column in columns] == self._expected:
+                item = tables.Item(**dict(zip(_SENT_ORDER, columns, strict=True)))
+                good.append(sample._replace(data=item))
+            else:
+                bad.add(sample.info.key)
+        delete(self._client, bad)
+        return Drawn(good, len(bad))
 
 
 def delete(client: reverb.Client, keys: set[int]) -> None:

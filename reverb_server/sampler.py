@@ -75,13 +75,14 @@ class BatchSampler:
             timeout_seconds=timeout_seconds,
         ).with_options(options)
         self._client = reverb.Client(server_address)
-        self._layout = layout
         self._batch_size = batch_size
         self._prioritization = prioritization
         self._num_actions = num_actions
         # What a stream may have taken from the table without handing it over: what is in flight,
         # a batch being put together, and one that waits.
         self.stream_items = batch_size * (in_flight_batches + 2)
+        self._draw = careful_draw.CarefulDraw(self._client, layout)
+        self._timeout_seconds = timeout_seconds
         self._careful_items = 0  # still to be drawn one by one
         self._quick_items = 0  # since the last that did not fit
         self.rejected_items = 0  # sampled, but not from an actor
@@ -113,7 +114,9 @@ class BatchSampler:
         return self._dataset.as_numpy_iterator()
 
     def _draw_carefully(self) -> SampledBatch | None:
-        drawn = careful_draw.draw(self._client, self._layout, self._batch_size)
+        drawn = self._draw(self._batch_size, self._timeout_seconds)
+        if drawn is None:
+            return None
         self.max_samples += self._batch_size
         self._careful_items -= self._batch_size
         if drawn.num_deleted:

@@ -10,8 +10,10 @@ import reverb
 from actors.n_step import NStepStream, Row
 from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
 from reverb_server import range_check, sampler, tables
+from reverb_server.careful_draw import CarefulDraw
 from reverb_server.client import read_counts
 from reverb_server.foreign_samples import ForeignSamples
+from reverb_server.rate_limit import RateLimit
 from reverb_server.writer import ExperienceWriter
 from tests.reverb_server.episodes import NUM_ACTIONS, layout_of
 
@@ -184,6 +186,20 @@ def test_items_of_another_shape_are_passed_over_counted_and_deleted(make_server,
     assert all(batch.keys.dtype == np.uint64 for batch in whole)
     assert source.rejected_items >= 5
     assert client.server_info(timeout=5)[tables.REPLAY].current_size == size
+
+
+def test_a_look_at_every_item_is_bounded_and_goes_on_where_it_was_held_back(make_server, connect):
+    limit = RateLimit(samples_per_insert=1.0, warmup_steps=20, error_buffer=1e9)
+    server = make_server(n_step=N_STEP, rate_limit=limit)
+    client = connect(server)
+    draw = CarefulDraw(client, layout_of(N_STEP))
+    write_episode(client, rows=10)
+    assert draw(8, timeout_seconds=0.01) is None
+    assert draw(8, timeout_seconds=0.01) is None
+    write_episode(client, rows=30)
+    drawn = draw(8, timeout_seconds=20.0)
+    assert len(drawn.samples) == 8 and drawn.num_deleted == 0
+    assert read_counts(client).samples == 8
 
 
 def test_junk_that_fits_the_signature_is_deleted_too(make_server, connect):
