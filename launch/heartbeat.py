@@ -39,6 +39,8 @@ class Phase(enum.Enum):
     UPDATING = _Kind("update {:,}", 1.0, is_work=True, lasting=True)
     PLAYING = _Kind("step {:,}", 1.0, is_work=True)
     EVALUATING = _Kind("evaluating, step {:,}", 1.0, is_work=True)
+    # A server that is away holds it for a minute at a time.
+    PUBLISHING = _Kind("publishing version {:,}", 5.0)
     SERVING = _Kind("serving, {:,} inserts", 2.0, is_work=True)  # what it holds is precious
     RECORDING = _Kind("row {:,}", 2.0, is_work=True)  # the first one imports TensorFlow
     # A server that comes back after minutes is asked again by gRPC up to two minutes later.

@@ -20,6 +20,7 @@ from reverb_server import tables
 from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
 from reverb_server.params_check import Counters, ParamsLimits, fault_of
 
+_ROUND_SECONDS = 1.0  # longest time in which a publisher with nothing to send comes round
 _NOTHING_NEWER = "none: the server answers but has nothing newer"
 
 
@@ -46,9 +47,21 @@ class _Version(NamedTuple):
 class ParamsPublisher:
     """Publishes from a thread of its own, so that the learner never waits for the network."""
 
-    def __init__(self, client: reverb.Client, *, timeout_seconds: float = 60.0):
-        """A version not taken within `timeout_seconds` gives way to a newer one, or is resent."""
+    def __init__(
+        self,
+        client: reverb.Client,
+        *,
+        timeout_seconds: float = 60.0,
+        on_round: Callable[[int], None] = lambda version: None,
+    ):
+        """A version not taken within `timeout_seconds` gives way to a newer one, or is resent.
+
+        `on_round` is told by the thread that it has come round, and the version it sends or has
+        sent.
+        """
         self._client = client
+        self._on_round = on_round
+        self._sent_version = 0
         self._timeout_ms = max(int(timeout_seconds * 1000), 1)  # to Reverb, 0 is no limit
         self._lock = threading.Condition()
         self._pending: _Version | None = None
@@ -107,7 +120,10 @@ class ParamsPublisher:
     def _next_version(self) -> _Version | None:
         """Waits for a version to send; None when there is none and never will be."""
         with self._lock:
-            self._lock.wait_for(lambda: self._pending is not None or self._closing)
+            while not self._lock.wait_for(
+                lambda: self._pending is not None or self._closing, _ROUND_SECONDS
+            ):
+                self._on_round(self._sent_version)
             version, self._pending = self._pending, None
         return version
 
@@ -116,6 +132,8 @@ class ParamsPublisher:
         return self._client.trajectory_writer(num_keep_alive_refs=1, validate_items=False)
 
     def _send(self, writer: reverb.TrajectoryWriter, version: _Version) -> None:
+        self._sent_version = int(version.header[0])
+        self._on_round(self._sent_version)
         values = version.values_fn()
         if values.dtype != np.float32 or values.ndim != 1:
             raise ValueError(

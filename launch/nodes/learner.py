@@ -50,7 +50,11 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
     state, steps, _ = restore(checkpointer, state)
     source = make_sampler(config, client.server_address)
     foreign = ForeignSamples(slack=source.stream_items)
-    publisher = ParamsPublisher(client)
+    # A thread, and so a loop of its own that may hang.
+    publishing = heartbeat.of_this_process("publisher")
+    publisher = ParamsPublisher(
+        client, on_round=lambda version: publishing.beat(Phase.PUBLISHING, version)
+    )
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
     priorities = PriorityUpdater(client) if config.replay.prioritized else None
     saves = BackgroundSave(functools.partial(save, checkpointer, guard))
@@ -97,6 +101,7 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
             periods=build.learner_periods(config),
         )
     publisher.close()
+    publishing.beat(Phase.FINISHED)
     if priorities is not None:
         priorities.close()
     report.close()

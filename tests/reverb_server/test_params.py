@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import reverb
 
-from reverb_server import tables
+from reverb_server import params, tables
 from reverb_server.params import ParamsPublisher, ParamsPuller, Snapshot, StaleParamsError
 from reverb_server.params_check import Counters, ParamsLimits
 
@@ -275,6 +275,22 @@ def test_waiting_for_the_first_version_is_bounded(
     make_server: MakeServer, connect: Connect, make_puller: Callable[..., ParamsPuller]
 ) -> None:
     assert make_puller(connect(make_server())).wait_first(0.01) is None
+
+
+def test_a_publishers_thread_says_that_it_comes_round_whether_it_has_something_to_send_or_not(
+    make_server: MakeServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Eventually,
+) -> None:
+    monkeypatch.setattr(params, "_ROUND_SECONDS", 0.001)
+    rounds: list[int] = []
+    publisher = ParamsPublisher(connect(make_server()), on_round=rounds.append)
+    eventually(lambda: len(rounds) > 2)
+    publisher.publish(lambda: np.zeros(3, np.float32), version=7, steps=1, finished=False)
+    eventually(lambda: rounds.count(7) > 2)
+    publisher.close(timeout_seconds=60.0)
+    assert set(rounds) == {0, 7}
 
 
 def test_closing_the_publisher_of_a_dead_server_takes_no_longer_than_its_limit(
