@@ -211,7 +211,7 @@ def optimizer_options(config: Config) -> OptimizerOptions:
     return OptimizerOptions(
         learner.optimizer,
         learning_rate=falling_rate(
-            learning_rate(config), learner.final_learning_rate, config.total_updates
+            learning_rate(config), learner.final_learning_rate, config.scheduled_updates
         ),
         epsilon=learner.optimizer_epsilon,
         max_grad_norm=learner.max_grad_norm,

@@ -175,6 +175,8 @@ class Config:
     evaluator: EvaluatorConfig = EvaluatorConfig()
     frames: Annotated[int, FRAMES] = 200_000_000
     """Global frames to train for."""
+    schedule_frames: Annotated[int | None, FRAMES] = None
+    """Length of the run that epsilon and the learning rate are scheduled for; None: --frames."""
     seed: Annotated[int, SEED] = 1
     """The one seed; every role, game and restart derives its own."""
     report_seconds: Annotated[float, POSITIVE] = 5.0
@@ -198,10 +200,20 @@ class Config:
         return self.learner.batch_size * self.learner.updates_per_dispatch
 
     @property
-    def total_updates(self) -> int:
-        """Updates the rate limiter allows in that many steps."""
-        learned_from = self.total_steps - self.replay.warmup_steps
-        return int(learned_from * self.replay.samples_per_insert / self.learner.batch_size)
+    def scheduled_frames(self) -> int:
+        """Frames the schedules are made for, with the default filled in."""
+        return self.frames if self.schedule_frames is None else self.schedule_frames
+
+    def with_schedule(self) -> "Config":
+        """The same config, whose schedules stay what they are when the run is lengthened."""
+        return dataclasses.replace(self, schedule_frames=self.scheduled_frames)
+
+    @property
+    def scheduled_updates(self) -> int:
+        """Updates the rate limiter allows in that time."""
+        steps = self.scheduled_frames // self.environment.action_repeat
+        learned_from = steps - self.replay.warmup_steps
+        return max(int(learned_from * self.replay.samples_per_insert / self.learner.batch_size), 1)
 
     def save_seconds(self, *, serial: bool) -> float:
         """How often the learner is written to disk, with the default filled in."""
@@ -214,7 +226,7 @@ class Config:
     def epsilon_decay_frames(self) -> int:
         """Frames over which epsilon falls, with the default filled in."""
         given = self.actor.epsilon_decay_frames
-        return self.frames // 50 if given is None else given
+        return self.scheduled_frames // 50 if given is None else given
 
     @property
     def epsilon_start_frames(self) -> int:

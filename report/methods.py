@@ -12,7 +12,7 @@ from report.plain_text import file_name
 from report.runs import Run, Warn
 
 # What may differ between runs of one method; the name of the method says the algorithm.
-_NOT_A_SETTING = OPERATIONAL_FIELDS | {"game", "seed", "algorithm"}
+_NOT_A_SETTING = OPERATIONAL_FIELDS | {"game", "seed", "algorithm", "schedule_frames"}
 Methods = Mapping[str, Sequence[Run]]
 _MAX_SETTINGS = 200
 

@@ -18,12 +18,12 @@ FREE_TO_CHANGE_ON_RESUME = OPERATIONAL_FIELDS | {"eval_episodes", "eval_epsilon"
 
 
 def config_to_resume(run_dir: pathlib.Path | None) -> Config:
-    """The stored config, from which a resumed run's flags start."""
+    """The stored config, from which a resumed run's flags start; its schedules are kept."""
     if run_dir is None:
         raise InputError("--resume needs --run-dir: which run is to be continued?")
     run = RunDir(run_dir)
     run.check_own()
-    return run.load_config()
+    return run.load_config().with_schedule()
 
 
 def run_dir_of(config: Config, request: TrainRequest) -> RunDir:
@@ -37,6 +37,8 @@ def run_dir_of(config: Config, request: TrainRequest) -> RunDir:
 def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
     """Writes the config into the folder, which is ours alone while the result is open.
 
+    Schedules are written as they are now, so that they stay the same when the run is lengthened.
+
     Refuses a folder that holds something else, and a run that cannot go on with this config.
     """
     if resume:
@@ -45,7 +47,7 @@ def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
         run_dir.check_new()
     try:
         held = run_dir.lock()
-        run_dir.create(config)
+        run_dir.create(config.with_schedule())
     except OSError as error:
         raise InputError(f"cannot write run directory '{run_dir.root}': {error.strerror}") from None
     return held

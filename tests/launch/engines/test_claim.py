@@ -1,13 +1,18 @@
 """Which run directories are made or resumed, and which are refused untouched."""
 
+import dataclasses
 import json
 import os
 import time
 
 import pytest
 
-from launch.engines.claim import claim
+from launch import build
+from launch.cli.argv import parse_train
+from launch.config import Config
+from launch.engines.claim import claim, config_to_resume
 from launch.errors import InputError
+from launch.run_dir import RunDir
 from launch.supervise import status_file
 from launch.supervise.status_file import write_host_status
 
@@ -24,10 +29,61 @@ def test_resuming_with_another_config_names_the_field(refuse, local_run):
     assert local_run.config_file.read_text() == before
 
 
+def lengthened(run_dir: RunDir, times: int) -> Config:
+    """The config of a run that is resumed for so many times its length."""
+    frames = f"--frames={times * run_dir.load_config().frames}"
+    return parse_train(["--run-dir", str(run_dir.root), "--resume", frames]).config
+
+
+def schedules(config: Config, frames: int, updates: int) -> tuple[float, float]:
+    """Epsilon and the learning rate at a moment."""
+    rate = build.optimizer_options(config).learning_rate
+    return build.make_epsilon(config, 0)(frames), float(rate(updates))
+
+
+@pytest.mark.parametrize("of_this_version", [True, False])
+def test_a_run_that_is_lengthened_keeps_the_schedules_it_began_with(tmp_path, of_this_version):
+    learner = dataclasses.replace(Config().learner, final_learning_rate=1e-6)
+    config = dataclasses.replace(Config(), learner=learner)  # epsilon falls in 2 % of the run
+    run_dir = RunDir(tmp_path / "run")
+    with claim(run_dir, config, resume=False):
+        pass
+    if not of_this_version:
+        stored = json.loads(run_dir.config_file.read_text())
+        del stored["config"]["schedule_frames"]
+        run_dir.config_file.write_text(json.dumps(stored))
+    moments = [(0, 0), (config.frames // 100, 10**6), (config.frames, 13 * 10**6)]
+    expected = [schedules(config, *moment) for moment in moments]
+    for times in (2, 3):  # and again
+        longer = lengthened(run_dir, times)
+        with claim(run_dir, longer, resume=True):
+            pass
+        stored = run_dir.load_config()
+        assert stored.frames == longer.frames > config.frames
+        assert [schedules(stored, *moment) for moment in moments] == expected
+    assert expected[-1] == (pytest.approx(0.01), pytest.approx(1e-6, rel=0.1))
+
+
+def test_a_schedule_of_another_length_is_given_at_the_start_and_not_changed_later(refuse, tmp_path):
+    run_dir = RunDir(tmp_path / "run")
+    config = dataclasses.replace(Config(), schedule_frames=10_000)
+    assert config.epsilon_decay_frames == 200
+    with claim(run_dir, config, resume=False):
+        pass
+    flags = ("train", "--run-dir", str(run_dir.root), "--resume", "--schedule-frames", "20000")
+    assert "was started with schedule_frames=10000" in refuse(*flags)
+
+
+def test_another_ratio_belongs_to_what_is_learned_and_is_refused(refuse, local_run):
+    flags = ("--resume", "--samples-per-insert", "2")
+    message = refuse("train", "--run-dir", str(local_run.root), *flags)
+    assert "cannot resume with samples_per_insert=2.0" in message
+
+
 def test_a_run_that_is_still_alive_is_not_resumed(local_run):
     write_host_status(local_run.status_file, "running", started=1.0)
     with pytest.raises(InputError, match="in use by a run that is still alive"):
-        claim(local_run, local_run.load_config(), resume=True)
+        claim(local_run, config_to_resume(local_run.root), resume=True)
 
 
 def test_a_dead_run_is_resumed_whatever_clocks_and_a_torn_status_say(local_run, monkeypatch):
@@ -37,7 +93,7 @@ def test_a_dead_run_is_resumed_whatever_clocks_and_a_torn_status_say(local_run, 
     ahead = json.dumps({**written, "machine": "another", "updated": time.time() + 7200.0})
     for text in (ahead, ahead[: len(ahead) // 2], ""):
         local_run.status_file.write_text(text)
-        claim(local_run, local_run.load_config(), resume=True).close()
+        claim(local_run, config_to_resume(local_run.root), resume=True).close()
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", '{"config": {}}', "not json"])
