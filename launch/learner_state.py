@@ -59,6 +59,12 @@ def restore(
     )
 
 
+def saved_steps(checkpointer: Checkpointer) -> int:
+    """The global step count of the newest checkpoint that can be read; 0 without one."""
+    counters = checkpointer.newest_counters()
+    return 0 if counters is None else counters.get("steps", 0)
+
+
 @contextlib.contextmanager
 def gives_up_when_diverged(guard: FiniteGuard, *, learning_rate: float) -> Iterator[None]:
     """Turns divergence into a failure that no restart answers: it would only come again."""

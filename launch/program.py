@@ -32,7 +32,7 @@ def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
         for index in range(program_layout(config)["actor"]):
             program.add_node(lp.PyNode(_run_actor, config, index, replay))
     with program.group("evaluator"):
-        program.add_node(lp.PyNode(_run_evaluator, config, replay))
+        program.add_node(lp.PyNode(_run_evaluator, config, run_dir, replay))
     with program.group("monitor"):
         program.add_node(lp.PyNode(_run_monitor, config, run_dir, replay))
     return program
@@ -54,10 +54,10 @@ def _run_actor(config: Config, index: int, client: reverb.Client) -> None:
     run_actor_node(config, index, client)
 
 
-def _run_evaluator(config: Config, client: reverb.Client) -> None:
+def _run_evaluator(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     from launch.nodes.evaluator import run_evaluator_node
 
-    run_evaluator_node(config, client)
+    run_evaluator_node(config, run_dir, client)
 
 
 def _run_monitor(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:

@@ -105,12 +105,19 @@ class Checkpointer:
 
     def check_format(self) -> None:
         """Raises CheckpointError if the newest readable checkpoint is of another version."""
+        self.newest_counters()
+
+    def newest_counters(self) -> dict[str, Any] | None:
+        """The counters of the newest readable checkpoint, without its arrays; None if none is."""
         for path in reversed(self._paths()):
             try:
                 with Archive(path) as stored:
-                    return _check_format(path, _read_meta(stored))
+                    meta = _read_meta(stored)
+                _check_format(path, meta)
+                return meta["counters"]
             except DAMAGE:
                 continue  # `restore` passes it over too, and says so
+        return None
 
     def _paths(self) -> list[pathlib.Path]:
         if not self._directory.is_dir():

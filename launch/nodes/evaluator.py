@@ -1,5 +1,6 @@
 """The evaluator node: whole episodes with the newest parameters, at regular global frames."""
 
+import pathlib
 from typing import Any
 
 import launchpad as lp
@@ -7,69 +8,63 @@ import numpy as np
 import reverb
 
 from actors.evaluate import EpisodeScores, run_evaluator
-from launch import build, heartbeat
+from launch import build
 from launch.config import Config
 from launch.heartbeat import Phase
-from launch.nodes.acting_heartbeat import heard
-from launch.nodes.limits import params_limits
+from launch.layout import NodeName
+from launch.learner_state import saved_steps
+from launch.nodes.player import make_player
+from launch.run_dir import RunDir
 from launch.scores import evaluation_row
-from launch.seeds import environment_seed, node_seed
-from learner import acting
-from reverb_server import telemetry
-from reverb_server.params import ParamsPuller
+from learner.checkpoint import Checkpointer
 
 _MAX_ENVS = 8
 
 
-def run_evaluator_node(config: Config, client: reverb.Client) -> None:
+def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Evaluates until training has finished or the program stops."""
     stop = lp.stop_event()
-    heart = heartbeat.of_this_process("evaluator")
-    heart.beat(Phase.STARTING)
-    seeds = node_seed(config, "evaluator")
-    rng = np.random.default_rng(seeds)
-    network = build.network_of(config)
-    unflatten = acting.make_unflatten(network)
-    greedy = heard(heart, Phase.EVALUATING, acting.make_greedy(network))
-    environment = build.make_environment(
+    checkpointer = Checkpointer(RunDir(run_dir).checkpoints)
+    with make_player(
         config,
-        num_envs=min(build.num_evaluation_games(config), _MAX_ENVS),
-        seed=environment_seed(seeds),
-        training=False,
-    )
-    puller = ParamsPuller(
         client,
-        limits=params_limits(config, network),
-        stale_seconds=config.actor.stale_params_seconds,
-    )
-    report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "evaluator")
+        NodeName("evaluator", 0),
+        reports_as="evaluator",
+        num_envs=min(build.num_evaluation_games(config), _MAX_ENVS),
+        training=False,
+        phase=Phase.EVALUATING,
+    ) as player:
+        rng = np.random.default_rng(player.seeds)
 
-    def next_params(due_frames: int) -> tuple[Any, int, bool] | None:
-        heart.beat(Phase.WAITING_FOR_PARAMETERS)
-        snapshot = puller.wait_first(1.0)
-        if snapshot is None:
-            return None
-        published = snapshot.params
-        frames = config.frames_of(published.steps)
-        # A replay server restored from a shorter run still holds that run's final parameters.
-        finished = published.finished and published.steps >= config.total_steps
-        if frames < due_frames and not finished:
-            stop.wait(0.5)
-            return None
-        return unflatten(published.values), frames, finished
+        def next_params(due_frames: int) -> tuple[Any, int, bool] | None:
+            player.heart.beat(Phase.WAITING_FOR_PARAMETERS)
+            snapshot = player.puller.wait_first(1.0)
+            if snapshot is None:
+                return None
+            published = snapshot.params
+            frames = config.frames_of(published.steps)
+            # A replay server restored from a shorter run still holds that run's final parameters.
+            last = published.finished and published.steps >= config.total_steps
+            # Anyone can publish some; only the learner, when it is done, writes such a checkpoint.
+            unconfirmed = last and saved_steps(checkpointer) < config.total_steps
+            if unconfirmed or (frames < due_frames and not last):
+                stop.wait(0.5)
+                return None
+            return player.unflatten(published.values), frames, last
 
-    def evaluate(params: Any) -> EpisodeScores | None:
-        return build.play_evaluation(
-            config, environment, lambda stacks: greedy(params, stacks), rng, stop.is_set
+        def evaluate(params: Any) -> EpisodeScores | None:
+            return build.play_evaluation(
+                config,
+                player.environment,
+                lambda stacks: player.greedy(params, stacks),
+                rng,
+                stop.is_set,
+            )
+
+        run_evaluator(
+            evaluate=evaluate,
+            next_params=next_params,
+            report=lambda frames, scores: player.report(evaluation_row(config, frames, scores)),
+            period_frames=config.evaluator.eval_period_frames,
+            should_stop=stop.is_set,
         )
-
-    run_evaluator(
-        evaluate=evaluate,
-        next_params=next_params,
-        report=lambda frames, scores: report(evaluation_row(config, frames, scores)),
-        period_frames=config.evaluator.eval_period_frames,
-        should_stop=stop.is_set,
-    )
-    puller.close()
-    report.close()
-    environment.close()
