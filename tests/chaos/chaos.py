@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from reverb_server.checkpoint import is_whole
 from tests.chaos import faults
-from tests.chaos.live_run import N_STEP, TARGET_RATIO, LiveRun, NotRecoveredError
 from tests.chaos.synthetic import SyntheticActor, check_replay
+from tests.launch.live_run import N_STEP, TARGET_RATIO, LiveRun, NotRecoveredError
 
 RECOVERY_SECONDS = 180.0
 _RATIO_TOLERANCE = 0.1

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.chaos.live_run import LiveRun
+from tests.launch.live_run import LiveRun
 
 ROLES = ("actor-1", "evaluator-0", "monitor-0", "replay-0", "learner-0")
 _RECOVERY_SECONDS = 180.0

@@ -19,7 +19,7 @@ import psutil
 import reverb
 
 from reverb_server import tables
-from tests.chaos.live_run import LiveRun
+from tests.launch.live_run import LiveRun
 
 _PERIOD_SECONDS = 5.0
 _START_SECONDS = 180.0

@@ -5,8 +5,8 @@ import signal
 
 import psutil
 
-from tests.chaos.live_run import LiveRun
-from tests.launch.engines import hanging_loss
+from tests.launch.engines import faulty_loss
+from tests.launch.live_run import LiveRun
 
 WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
 STUCK_SECONDS = 20.0
@@ -28,9 +28,9 @@ def test_a_learner_that_hangs_is_restarted_alone_and_a_full_disk_is_no_orderly_s
     hang = tmp_path / "hang"
     with LiveRun(
         tmp_path / "run",
-        hanging_loss.FLAG,
+        faulty_loss.FLAG,
         f"--stuck-seconds={STUCK_SECONDS:g}",
-        environment={hanging_loss.VARIABLE: str(hang)},
+        environment={faulty_loss.VARIABLE: str(hang)},
     ) as run:
         run.wait("it trains", lambda: trains(run), WAIT_SECONDS)
         hang.touch()

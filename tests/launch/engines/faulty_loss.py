@@ -10,7 +10,7 @@ from learner.losses import Errors, Heads, VALearning
 
 # The file's path.
 VARIABLE = "VANTAGE_TEST_HANG_FILE"
-FLAG = "--algorithm=tests.launch.engines.hanging_loss:HangingLoss"
+FLAG = "--algorithm=tests.launch.engines.faulty_loss:HangingLoss"
 
 
 class HangingLoss(VALearning):
