@@ -1,5 +1,6 @@
-"""A real run in real processes, for faults to happen to."""
+"""A real run in real processes: started, watched, disturbed, killed, resumed."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -19,24 +20,8 @@ from report.metrics_file import read_rows
 from reverb_server.client import SERVER_AWAY, TableCounts, read_counts
 
 ROOT = pathlib.Path(__file__).parents[2]
-N_STEP = 5
-TARGET_RATIO = 8.0
-FLAGS = (
-    "--network=tiny",
-    "--frames=1000000000",
-    "--warmup-steps=200",
-    "--replay-capacity-steps=5000",
-    "--publish-period-updates=20",
-    "--eval-period-frames=1000000000",
-    "--eval-episodes=1",
-    "--max-episode-frames=400",
-    "--report-seconds=0.5",
-    "--envs-per-actor=2",
-    f"--n-step={N_STEP}",
-    f"--samples-per-insert={TARGET_RATIO:g}",
-    "--checkpoint-seconds=3",
-    "--replay-checkpoint-seconds=5",
-)
+WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
+_GONE_SECONDS = 30.0
 
 
 class NotRecoveredError(Exception):
@@ -44,26 +29,14 @@ class NotRecoveredError(Exception):
 
 
 class LiveRun:
-    """`vantage train` in a folder; may be killed and resumed."""
+    """`vantage train` in a folder; may be killed and resumed. Use as a context manager."""
 
     def __init__(
         self, folder: pathlib.Path, *flags: str, environment: Mapping[str, str] | None = None
     ):
         self.run_dir = RunDir(folder)
         self._environment = {**os.environ, **(environment or {})}
-        self._start(*FLAGS, *flags)
-
-    def _start(self, *flags: str) -> None:
-        self._output = (self.run_dir.root.parent / "output.log").open("ab")
-        self.process = subprocess.Popen(
-            vantage_command("train", f"--run-dir={self.run_dir.root}", *flags),
-            cwd=ROOT,
-            env=self._environment,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            # Nothing is left behind when the test itself is killed.
-            preexec_fn=die_with_parent(os.getpid()),
-        )
+        self._start(*flags)
 
     def __enter__(self) -> "LiveRun":
         return self
@@ -73,19 +46,53 @@ class LiveRun:
         if self.process.poll() is None:
             self.kill()
 
-    def resume(self) -> None:
+    def _start(self, *flags: str) -> None:
+        self.process = self.spawn("train", f"--run-dir={self.run_dir.root}", *flags)
+
+    def spawn(self, *args: str) -> subprocess.Popen[bytes]:
+        """A command of ours, whose words are added to `output`."""
+        with self._output_file.open("ab") as output:
+            return subprocess.Popen(
+                vantage_command(*args),
+                cwd=ROOT,
+                env=self._environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Nothing is left behind when the test itself is killed.
+                preexec_fn=die_with_parent(os.getpid()),
+            )
+
+    def resume(self, *flags: str) -> None:
         """Starts it again where it was."""
-        self._start("--resume")
+        self._start("--resume", *flags)
 
     def kill(self) -> None:
         """kill -9 of the supervisor; returns when nothing of the run is alive."""
-        family = [psutil.Process(self.process.pid)]
-        family += family[0].children(recursive=True)
+        family = self.family()
         self.process.kill()
-        self.process.wait(30)
-        self._output.close()
-        _, alive = psutil.wait_procs(family, timeout=30)
+        self.process.wait(_GONE_SECONDS)
+        _, alive = psutil.wait_procs(family, timeout=_GONE_SECONDS)
         assert not alive, alive
+
+    def end(self, number: signal.Signals | None = None) -> int:
+        """The exit code, once it has ended: by itself, or of a signal."""
+        if number is not None:
+            self.process.send_signal(number)
+        return self.process.wait(WAIT_SECONDS)
+
+    @property
+    def _output_file(self) -> pathlib.Path:
+        return self.run_dir.root.with_name(f"{self.run_dir.root.name}-output.log")
+
+    @property
+    def output(self) -> str:
+        """All that it has said, over its resumptions."""
+        return self._output_file.read_text()
+
+    def family(self) -> list[psutil.Process]:
+        """The supervisor and all its children."""
+        supervisor = psutil.Process(self.process.pid)
+        return [supervisor, *supervisor.children(recursive=True)]
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """Nodes by name, as the supervisor last wrote them."""
@@ -106,11 +113,27 @@ class LiveRun:
         """How many nodes had to be started again."""
         return sum(node["restarts"] for node in self.nodes().values())
 
-    def rows(self, role: str) -> list[dict[str, Any]]:
-        """Metrics of a role so far."""
+    def trains(self) -> bool:
+        """Whether the learner has made an update since it was last started."""
+        said = self.nodes().get("learner-0", {}).get("progress")
+        return said is not None and said.startswith("update")
+
+    def status(self) -> dict[str, Any]:
+        """What `vantage status` says."""
+        command = vantage_command("status", str(self.run_dir.root), "--json")
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    def rows(self, role: str | None = None) -> list[dict[str, Any]]:
+        """Metrics so far, of a role or of all."""
         if not self.run_dir.metrics_file.exists():
             return []
-        return [row for row in read_rows(self.run_dir.metrics_file) if row["role"] == role]
+        return [r for r in read_rows(self.run_dir.metrics_file) if role in (None, r["role"])]
+
+    def highest(self, key: str) -> float:
+        """The largest number under a name in the learner's metrics; 0 without one."""
+        values = (row.get(key) for row in self.rows("learner"))
+        return max((value for value in values if value is not None), default=0)
 
     @property
     def address(self) -> str:
@@ -119,10 +142,9 @@ class LiveRun:
 
     def counts(self) -> TableCounts | None:
         """Inserts, samples and size, or None while the server does not answer."""
-        try:
+        with contextlib.suppress(*SERVER_AWAY, FileNotFoundError):
             return read_counts(reverb.Client(self.address), timeout_seconds=2)
-        except (*SERVER_AWAY, FileNotFoundError):
-            return None
+        return None
 
     def newest_checkpoint(self) -> int:
         """Updates of the learner's newest checkpoint; 0 without one."""
@@ -133,23 +155,30 @@ class LiveRun:
         """Sends a signal to a node."""
         os.kill(self.nodes()[name]["pid"], number)
 
-    def wait(self, what: str, condition: Callable[[], Any], seconds: float) -> Any:
+    def wait(self, what: str, condition: Callable[[], Any], seconds: float = WAIT_SECONDS) -> Any:
         """Asks until the answer is true; the supervisor must be alive meanwhile."""
         deadline = time.monotonic() + seconds
         while not (answer := condition()):
             if self.process.poll() is not None:
-                raise NotRecoveredError(f"{what}: the run ended with {self.process.returncode}")
+                last = (self.output.splitlines() or [""])[-1]
+                raise NotRecoveredError(
+                    f"{what}: the run ended with {self.process.returncode}: {last}"
+                )
             if time.monotonic() > deadline:
                 raise NotRecoveredError(f"{what}: not within {seconds:.0f} s")
             time.sleep(0.1)
         return answer
 
-    def wait_started(self, seconds: float) -> None:
+    def wait_started(self, seconds: float = WAIT_SECONDS) -> None:
         """Waits until every node is up and training goes on, at most this long for each."""
         self.wait("the run starts", self.all_running, seconds)
         self.wait_progress(seconds)
 
-    def wait_progress(self, seconds: float) -> TableCounts:
+    def wait_for_updates(self, more_than: float) -> None:
+        """Waits until the metrics know of more updates than these."""
+        self.wait(f"{more_than} updates", lambda: self.highest("updates") > more_than)
+
+    def wait_progress(self, seconds: float = WAIT_SECONDS) -> TableCounts:
         """Waits until actors insert and the learner samples; returns the first counts seen."""
         first = self.wait("the server answers", self.counts, seconds)
 

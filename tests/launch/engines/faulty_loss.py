@@ -1,6 +1,7 @@
-"""VA-learning whose update hangs on the device while a file exists."""
+"""VA-learning whose update does on the device what a file says: hang, or diverge."""
 
 import os
+import pathlib
 import threading
 
 import jax
@@ -9,20 +10,26 @@ import numpy as np
 from learner.losses import Errors, Heads, VALearning
 
 # The file's path.
-VARIABLE = "VANTAGE_TEST_HANG_FILE"
-FLAG = "--algorithm=tests.launch.engines.faulty_loss:HangingLoss"
+VARIABLE = "VANTAGE_TEST_FAULT_FILE"
+FLAG = "--algorithm=tests.launch.engines.faulty_loss:FaultyLoss"
+HANG, DIVERGE = "hang", "diverge"
 
 
-class HangingLoss(VALearning):
+class FaultyLoss(VALearning):
     """What the flag names."""
 
     def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
-        errors = super().errors(online_tm1, a_tm1, backup)
-        jax.debug.callback(_hang, errors.td)
-        return errors
+        kind = jax.ShapeDtypeStruct(backup.shape, backup.dtype)
+        backup = jax.pure_callback(_fault, kind, backup, vmap_method="broadcast_all")
+        return super().errors(online_tm1, a_tm1, backup)
 
 
-def _hang(td: np.ndarray) -> None:
-    del td
-    if os.path.exists(os.environ[VARIABLE]):
+def _fault(backup: jax.Array) -> np.ndarray:
+    try:
+        asked = pathlib.Path(os.environ[VARIABLE]).read_text()
+    except FileNotFoundError:
+        asked = ""
+    if asked == HANG:
         threading.Event().wait()
+    values = np.asarray(backup)
+    return np.full_like(values, np.nan) if asked == DIVERGE else values

@@ -1,50 +1,95 @@
-"""A stranger on the port: sends one of everything, and takes samples.
+"""A stranger on the port: sends one of everything that is none of the run's own, and takes samples.
 
-`python -m tests.launch.engines.stranger ADDRESS` is a process of its own, because its streams wait
-without bound for a server that is gone.
+`python -m tests.launch.engines.stranger ADDRESS N_STEP STEPS` is a process of its own, because its
+streams wait without bound for a server that is gone. N_STEP is the run's window, and STEPS are
+those after which it is over.
 """
 
+import contextlib
+import random
+import socket
 import sys
 
 import numpy as np
 import reverb
 
+from actors.observation import OBSERVATION_SHAPE
 from reverb_server import tables
 from reverb_server.telemetry import TelemetryWriter
 
-STACK = np.zeros((4, 84, 84), np.uint8)
-MISFITS = (
-    {"o_t": STACK, "o_tm1": STACK, "steps": np.zeros((3, 5), np.float32)},
-    {"o_t": STACK[:1], "o_tm1": STACK, "steps": np.zeros((10, 5), np.float32)},
-    {"o_t": STACK, "o_tm1": STACK, "steps": np.full((10, 5), np.nan, np.float32)},
-    {"anything": np.zeros(5)},
-)
+FRAMES = (1.7e308, 10**400, 2**63, -1, "many")  # no run is there
+_OVERSIZED_BYTES = 20 << 20
+_NOISY_CONNECTIONS = 10
+_SAMPLES = 500
+_STACK = np.zeros(OBSERVATION_SHAPE, np.uint8)
+_SECONDS = 60
 
 
-def insert(client: reverb.Client, table: str, item: dict[str, np.ndarray]) -> None:
-    with client.trajectory_writer(num_keep_alive_refs=1, validate_items=False) as writer:
-        writer.append(item)
-        writer.create_item(table, 1.0, {name: c[-1] for name, c in writer.history.items()})
-        writer.flush(timeout_ms=60_000)
-
-
-def attack(client: reverb.Client) -> None:
+def attack(address: str, n_step: int, total_steps: int) -> None:
     """One of everything."""
-    for misfit in MISFITS:
-        insert(client, tables.REPLAY, misfit)
-    length = next(iter(client.sample(tables.PARAMS, emit_timesteps=False))).data[1].shape
-    for values in (np.full(length, np.nan, np.float32), np.zeros(3, np.float32)):
-        header = np.array([9 * 10**18, 9 * 10**18, 1], np.int64)
-        insert(client, tables.PARAMS, {"header": header, "values": values})
-    insert(client, tables.TELEMETRY, {"row": np.zeros(20 << 20, np.uint8)})
-    stranger = TelemetryWriter(client, "learner")
-    for frames in (1.7e308, 10**400, 2**63, -1, "many"):
-        stranger({"frames": frames, "updates": 10**400, "loss": 1.7e308})
-    stranger.close(60.0)
-    for _ in client.sample(tables.REPLAY, 500, emit_timesteps=False):
+    client = reverb.Client(address)
+    for item in (*_items_of_another_shape(n_step), *_items_out_of_range(n_step)):
+        _insert(client, tables.REPLAY, item)
+    _publish(client, total_steps)
+    _insert(client, tables.TELEMETRY, {"row": np.zeros(_OVERSIZED_BYTES, np.uint8)})
+    rows = TelemetryWriter(client, "learner")
+    for frames in FRAMES:
+        rows({"frames": frames, "updates": 10**400, "loss": 1.7e308})
+    rows.close(_SECONDS)
+    _make_noise(int(address.rpartition(":")[2]))
+    for _ in client.sample(tables.REPLAY, _SAMPLES, emit_timesteps=False):
         pass
 
 
+def _items_of_another_shape(n_step: int) -> list[dict[str, np.ndarray]]:
+    item = {"o_t": _STACK, "o_tm1": _STACK, "steps": np.zeros((n_step, 5), np.float32)}
+    return [
+        item | {"steps": np.zeros((n_step + 3, 5), np.float32)},
+        item | {"o_t": _STACK[:1]},
+        item | {"steps": item["steps"].astype(np.float64)},
+        {"anything": np.zeros(5)},
+    ]
+
+
+def _items_out_of_range(n_step: int) -> list[dict[str, np.ndarray]]:
+    return [
+        {"o_t": _STACK, "o_tm1": _STACK, "steps": np.full((n_step, 5), value, np.float32)}
+        for value in (np.nan, np.inf, -1e30, 7.5)
+    ]
+
+
+def _publish(client: reverb.Client, total_steps: int) -> None:
+    """Parameters that nobody can take, and some in range that say that training is over."""
+    [header, values] = next(iter(client.sample(tables.PARAMS, emit_timesteps=False))).data
+    beyond = [9 * 10**18, 9 * 10**18, 1]
+    for claim, published in (
+        (beyond, np.full_like(values, np.nan)),
+        (beyond, values),
+        ([header[0] + 1, header[1], 0], np.full_like(values, np.nan)),
+        ([header[0] + 1, header[1], 1], values[:3]),
+        ([header[0] + 1, total_steps, 1], np.zeros_like(values)),
+    ):
+        item = {"header": np.array(claim, np.int64), "values": published}
+        _insert(client, tables.PARAMS, item)
+
+
+def _insert(client: reverb.Client, table: str, item: dict[str, np.ndarray]) -> None:
+    with client.trajectory_writer(num_keep_alive_refs=1, validate_items=False) as writer:
+        writer.append(item)
+        writer.create_item(table, 1.0, {name: c[-1] for name, c in writer.history.items()})
+        writer.flush(timeout_ms=_SECONDS * 1000)
+
+
+def _make_noise(port: int) -> None:
+    for number in range(_NOISY_CONNECTIONS):
+        # The server may well hang up before all is sent.
+        with (
+            socket.create_connection(("127.0.0.1", port), _SECONDS) as stranger,
+            contextlib.suppress(OSError),
+        ):
+            stranger.sendall(random.Random(number).randbytes(10_000))
+
+
 if __name__ == "__main__":
-    for _ in range(5):
-        attack(reverb.Client(sys.argv[1]))
+    for _ in range(2):
+        attack(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
