@@ -1,41 +1,51 @@
-"""What can happen to a run. A fault is injected, and returns when its effect is there."""
+"""What can happen to a run that goes on. A fault returns when its effect is there."""
 
 import contextlib
+import itertools
 import pathlib
 import random
 import resource
 import signal
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from tests.chaos.setting import N_STEP, RECOVERY_SECONDS, TOTAL_STEPS
+from tests.launch.engines import stranger
 from tests.launch.live_run import LiveRun
 
 ROLES = ("actor-1", "evaluator-0", "monitor-0", "replay-0", "learner-0")
-_RECOVERY_SECONDS = 180.0
 _CONNECTIONS = 10_000
 _CONNECT_SECONDS = 60.0
+Inject = Callable[[LiveRun, random.Random], None]
 
 
 class Fault(NamedTuple):
-    """A name, and what to do to the run."""
+    """A name, which others may share, and what to do to the run."""
 
     name: str
-    inject: Callable[[LiveRun, random.Random], None]
+    inject: Inject
+    quick: bool = False  # over in some seconds
     ends_all: bool = False  # no role lives through it
+    kills: tuple[str, ...] = ()  # nodes that the supervisor has to start again
 
 
-def _send(name: str, number: signal.Signals) -> Callable[[LiveRun, random.Random], None]:
+def _send(number: signal.Signals, *names: str) -> Inject:
+    """The signal to each of these; a suspended node is left so: the supervisor has to notice."""
+
     def inject(run: LiveRun, rng: random.Random) -> None:
         del rng
-        restarts = run.nodes()[name]["restarts"]
-        run.signal(name, number)
-        # A suspended node is left so: the supervisor has to notice.
+        before = {name: run.nodes()[name]["restarts"] for name in names}
+        for name in names:
+            run.signal(name, number)
         run.wait(
-            f"{name} is started again",
-            lambda: run.nodes().get(name, {}).get("restarts", 0) > restarts,
-            _RECOVERY_SECONDS,
+            f"{' and '.join(names)} started again",
+            lambda: all(
+                run.nodes().get(name, {}).get("restarts", 0) > before[name] for name in names
+            ),
+            RECOVERY_SECONDS,
         )
 
     return inject
@@ -59,7 +69,7 @@ def _damage_learner(damage: Callable[[pathlib.Path], None]) -> Callable:
         run.wait(
             "two checkpoints",
             lambda: len(list(run.run_dir.checkpoints.glob("*.npz"))) > 1,
-            _RECOVERY_SECONDS,
+            RECOVERY_SECONDS,
         )
         run.kill()
         damage(max(run.run_dir.checkpoints.glob("checkpoint-*.npz")))
@@ -73,7 +83,7 @@ def _damage_replay(run: LiveRun, rng: random.Random) -> None:
     run.wait(
         "a replay checkpoint",
         lambda: list(run.run_dir.replay.glob("*/*.tfrecord")),
-        _RECOVERY_SECONDS,
+        RECOVERY_SECONDS,
     )
     run.kill()
     for file in run.run_dir.replay.glob("*/*.tfrecord"):
@@ -83,20 +93,45 @@ def _damage_replay(run: LiveRun, rng: random.Random) -> None:
 
 def _flood(run: LiveRun, rng: random.Random) -> None:
     """Connections that say nothing or nonsense, held until the run has gone on in spite of them."""
-    restarts = {name: node["restarts"] for name, node in run.nodes().items()}
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     port = int(run.address.rpartition(":")[2])
-    with contextlib.ExitStack() as held:
+    with _nobody_restarts(run), contextlib.ExitStack() as held:
         for number in range(_CONNECTIONS):
-            stranger = socket.create_connection(("127.0.0.1", port), _CONNECT_SECONDS)
-            held.enter_context(stranger)
+            one = socket.create_connection(("127.0.0.1", port), _CONNECT_SECONDS)
+            held.enter_context(one)
             if number % 100 == 0:
                 with contextlib.suppress(OSError):  # the server may well hang up
-                    stranger.sendall(rng.randbytes(1000))
-        run.wait_progress(_RECOVERY_SECONDS)
+                    one.sendall(rng.randbytes(1000))
+        run.wait_progress(RECOVERY_SECONDS)
+
+
+def _send_junk(run: LiveRun, rng: random.Random) -> None:
+    """Everything that a stranger can send or take."""
+    del rng
+    problems: list[BaseException] = []
+
+    def attack() -> None:
+        try:
+            stranger.attack(run.address, N_STEP, TOTAL_STEPS)
+        except BaseException as error:
+            problems.append(error)
+
+    with _nobody_restarts(run):
+        # In a thread: its streams would wait without bound for a server that is gone.
+        thread = threading.Thread(target=attack, name="stranger", daemon=True)
+        thread.start()
+        run.wait("the stranger is done", lambda: not thread.is_alive(), RECOVERY_SECONDS)
+        assert not problems, f"the stranger failed: {problems[0]!r}"
+        run.wait_progress(RECOVERY_SECONDS)
+
+
+@contextlib.contextmanager
+def _nobody_restarts(run: LiveRun) -> Iterator[None]:
+    before = {name: node["restarts"] for name, node in run.nodes().items()}
+    yield
     after = {name: node["restarts"] for name, node in run.nodes().items()}
-    assert after == restarts, f"restarts before {restarts}, after {after}"
+    assert after == before, f"restarts before {before}, after {after}"
 
 
 def halve(path: pathlib.Path) -> None:
@@ -112,23 +147,22 @@ def flip(path: pathlib.Path) -> None:
     path.write_bytes(data)
 
 
+_QUICKLY_BACK = ("actor-1", "evaluator-0")
 LIVE_FAULTS = (
-    *(Fault(f"kill -9 {role}", _send(role, signal.SIGKILL)) for role in ROLES),
-    *(Fault(f"kill -STOP {role}", _send(role, signal.SIGSTOP)) for role in ROLES),
+    *(
+        Fault(f"kill -9 {role}", _send(signal.SIGKILL, role), role in _QUICKLY_BACK, kills=(role,))
+        for role in ROLES
+    ),
+    *(
+        Fault("kill -9 two roles at once", _send(signal.SIGKILL, *pair), quick=True, kills=pair)
+        for pair in itertools.combinations(ROLES, 2)
+    ),
+    *(Fault(f"kill -STOP {role}", _send(signal.SIGSTOP, role), kills=(role,)) for role in ROLES),
     Fault("kill -9 supervisor, resumed", _kill_supervisor, ends_all=True),
-    Fault("kill -STOP supervisor, 2-5 s", _suspend_supervisor),
+    Fault("kill -STOP supervisor, 2-5 s", _suspend_supervisor, quick=True),
     Fault("learner checkpoint half-written", _damage_learner(halve), ends_all=True),
     Fault("learner checkpoint corrupt", _damage_learner(flip), ends_all=True),
     Fault("replay checkpoint half-written", _damage_replay, ends_all=True),
-    Fault(f"{_CONNECTIONS:,} idle or noisy connections", _flood),
+    Fault(f"{_CONNECTIONS:,} idle or noisy connections", _flood, quick=True),
+    Fault("junk of every kind on the port", _send_junk, quick=True),
 )
-
-
-def fill_disk(folder: pathlib.Path) -> pathlib.Path:
-    """Takes all space that is left in a folder's file system; returns the file that holds it."""
-    ballast = folder / "ballast"
-    # Without a buffer: closing it would have to write what did not fit.
-    with ballast.open("ab", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(1 << 16))
-    return ballast

@@ -19,6 +19,7 @@ import psutil
 import reverb
 
 from reverb_server import tables
+from tests.chaos.setting import FLAGS
 from tests.launch.live_run import LiveRun
 
 _PERIOD_SECONDS = 5.0
@@ -117,7 +118,7 @@ def main() -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with (
         tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder,
-        LiveRun(pathlib.Path(folder) / "run") as run,
+        LiveRun(pathlib.Path(folder) / "run", *FLAGS) as run,
     ):
         run.wait_started(_START_SECONDS)
         return 1 if soak(run, args.minutes) else 0

@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 import reverb
@@ -124,6 +125,11 @@ class SyntheticActor:
         self.episodes += 1
 
 
+def _has_our_shape(columns: Sequence[np.ndarray]) -> bool:
+    shapes = [column.shape for column in columns]
+    return len(shapes) == 3 and shapes[:2] == [OBSERVATION_SHAPE] * 2 and shapes[2][1:] == (5,)
+
+
 def check_replay(address: str, num_samples: int, timeout_seconds: float = 30.0) -> int:
     """Samples items and checks those of ours; returns how many there were."""
     found = [0]
@@ -133,6 +139,8 @@ def check_replay(address: str, num_samples: int, timeout_seconds: float = 30.0) 
         try:
             client = reverb.Client(address)
             for item in client.sample(tables.REPLAY, num_samples, emit_timesteps=False):
+                if not _has_our_shape(item.data):
+                    continue  # a stranger's, which the learner has not met yet
                 o_t, o_tm1, steps = item.data  # by name
                 if is_synthetic(o_tm1):
                     check_item(o_tm1, o_t, steps)
