@@ -5,6 +5,7 @@ process of its own by name (see node_entry.py).
 """
 
 import pathlib
+from collections.abc import Callable, Mapping
 
 import launchpad as lp
 import reverb
@@ -14,12 +15,20 @@ from launch.layout import program_layout
 from launch.nodes.replay import ReplayNode
 
 
-def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
-    """Groups `replay`, `learner`, `actor`, `evaluator` and `monitor`, wired through Reverb only."""
+def make_program(
+    config: Config,
+    run_dir: pathlib.Path,
+    replaced: Mapping[str, Callable[..., None]] | None = None,
+) -> lp.Program:
+    """Groups `replay`, `learner`, `actor`, `evaluator` and `monitor`, wired through Reverb only.
+
+    `replaced` holds what a role runs instead, in a rehearsal (`launch.profile.rehearsal`).
+    """
+    run = {"learner": _run_learner, "actor": _run_actor, **(replaced or {})}
     program = lp.Program("vantage")
     server = ReplayNode(config, run_dir)
     replay = server.create_handle()
-    learner = lp.PyNode(_run_learner, config, run_dir, replay)
+    learner = lp.PyNode(run["learner"], config, run_dir, replay)
     if config.replay.colocate:
         with program.group("learner"):
             program.add_node(lp.MultiThreadingColocation([server, learner]))
@@ -30,7 +39,7 @@ def make_program(config: Config, run_dir: pathlib.Path) -> lp.Program:
             program.add_node(learner)
     with program.group("actor"):
         for index in range(program_layout(config)["actor"]):
-            program.add_node(lp.PyNode(_run_actor, config, index, replay))
+            program.add_node(lp.PyNode(run["actor"], config, index, replay))
     with program.group("evaluator"):
         program.add_node(lp.PyNode(_run_evaluator, config, run_dir, replay))
     with program.group("monitor"):

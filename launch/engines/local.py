@@ -12,13 +12,15 @@ from launch.errors import ExitCode, InputError
 from launch.layout import node_names
 from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
-from launch.supervise.nodes_on_host import replay_port, supervise_nodes
+from launch.supervise.nodes_on_host import NODE_MODULE, replay_port, supervise_nodes
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
 from launch.terminal import complain, say, warn
 
 
-def train_locally(config: Config, request: TrainRequest) -> ExitCode:
+def train_locally(
+    config: Config, request: TrainRequest, *, node_module: str = NODE_MODULE
+) -> ExitCode:
     """Runs a training run to its end, on this machine."""
     if request.dry_run:
         raise InputError("--dry-run shows what --engine slurm or hosts would start; add --engine")
@@ -37,17 +39,17 @@ def train_locally(config: Config, request: TrainRequest) -> ExitCode:
             from launch.engines.serial.system import train_serially
 
             return train_serially(config, run_dir)
-        return _train_in_processes(config, run_dir)
+        return _train_in_processes(config, run_dir, node_module)
 
 
 def _announce(device: Device, asked: DeviceName) -> None:
-    note(f"the learner computes on {device}")
+    say(f"the learner computes on {device}")
     unused = unused_accelerator(device) if asked == "auto" else None
     if unused is not None:
         warn(f"{unused.found}; {unused.fix}, or choose --device cpu")
 
 
-def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
+def _train_in_processes(config: Config, run_dir: RunDir, node_module: str) -> ExitCode:
     port = replay_port(config)
     run_dir.publish_address(f"localhost:{port}")
     run_dir.stop_file.unlink(missing_ok=True)
@@ -57,7 +59,14 @@ def _train_in_processes(config: Config, run_dir: RunDir) -> ExitCode:
     if crowded is not None:
         warn(crowded)
     stop = StopSignals()
-    outcome = supervise_nodes(config, run_dir, names, status_file=run_dir.status_file, stop=stop)
+    outcome = supervise_nodes(
+        config,
+        run_dir,
+        names,
+        status_file=run_dir.status_file,
+        stop=stop,
+        node_module=node_module,
+    )
     return _conclude(outcome, run_dir, stop)
 
 

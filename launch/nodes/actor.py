@@ -10,12 +10,14 @@ from launch import build
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.layout import NodeName
-from launch.nodes.player import Player, make_player
+from launch.nodes.player import Parts, Player, make_player
 from launch.nodes.tables import item_layout
 from reverb_server.writer import ExperienceWriter
 
 
-def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
+def run_actor_node(
+    config: Config, index: int, client: reverb.Client, parts: Parts = Parts()
+) -> None:
     """Plays until the program stops."""
     stop = lp.stop_event()
     with make_player(
@@ -26,6 +28,7 @@ def run_actor_node(config: Config, index: int, client: reverb.Client) -> None:
         num_envs=config.actor.envs_per_actor,
         training=True,
         phase=Phase.PLAYING,
+        parts=parts,
     ) as player:
         while player.puller.wait_first(1.0) is None:
             player.heart.beat(Phase.WAITING_FOR_PARAMETERS)

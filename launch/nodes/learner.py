@@ -3,7 +3,8 @@
 import functools
 import logging
 import pathlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import launchpad as lp
@@ -26,6 +27,7 @@ from learner.divergence import FiniteGuard
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
 from learner.transitions import Transition
+from learner.update import LearnerState, Update
 from reverb_server import sampler, telemetry
 from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.foreign_samples import ForeignSamples
@@ -33,19 +35,30 @@ from reverb_server.params import ParamsPublisher
 from reverb_server.priorities import PriorityUpdater
 
 
-def run_learner_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
+class Parts(NamedTuple):
+    """What a rehearsal has of its own."""
+
+    make_learner: Callable[[Config], tuple[LearnerState, Update]] = build.make_learner
+    save: Callable[..., int] = save
+
+
+def run_learner_node(
+    config: Config, run_dir: pathlib.Path, client: reverb.Client, parts: Parts = Parts()
+) -> None:
     """Trains from the newest checkpoint, if there is one, until done or told to stop."""
     guard = FiniteGuard()
     with gives_up_when_diverged(guard, learning_rate=build.learning_rate(config)):
-        _train(config, RunDir(run_dir), client, guard)
+        _train(config, RunDir(run_dir), client, guard, parts)
 
 
-def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: FiniteGuard) -> None:
+def _train(
+    config: Config, run_dir: RunDir, client: reverb.Client, guard: FiniteGuard, parts: Parts
+) -> None:
     stop = lp.stop_event()
     heart = heartbeat.of_this_process("learner")
     heart.beat(Phase.STARTING)
     logging.info("computing on %s", build.prepare_learner_process(config))
-    state, update = build.make_learner(config)
+    state, update = parts.make_learner(config)
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
     source = make_sampler(config, client.server_address)
@@ -57,7 +70,7 @@ def _train(config: Config, run_dir: RunDir, client: reverb.Client, guard: Finite
     )
     report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
     priorities = PriorityUpdater(client) if config.replay.prioritized else None
-    saves = BackgroundSave(functools.partial(save, checkpointer, guard))
+    saves = BackgroundSave(functools.partial(parts.save, checkpointer, guard))
     flatten = jax.jit(acting.flatten_acting)
 
     def counts() -> ReplayCounts | None:

@@ -16,8 +16,16 @@ from launch.nodes.acting_heartbeat import Greedy, heard
 from launch.nodes.limits import params_limits
 from launch.seeds import environment_seed, node_seed
 from learner import acting
+from learner.networks import Network
 from reverb_server.params import ParamsPuller
 from reverb_server.telemetry import TelemetryWriter
+
+
+class Parts(NamedTuple):
+    """What a rehearsal has of its own."""
+
+    make_environment: Callable[..., AtariBatch] = build.make_environment
+    make_greedy: Callable[[Network], Greedy] = acting.make_greedy
 
 
 class Player(NamedTuple):
@@ -42,6 +50,7 @@ def make_player(
     num_envs: int,
     training: bool,
     phase: Phase,
+    parts: Parts = Parts(),
 ) -> Iterator[Player]:
     """The parts of a node; `phase` is what its heartbeat calls a step."""
     heart = heartbeat.of_this_process(name.role)
@@ -51,10 +60,10 @@ def make_player(
     player = Player(
         heart=heart,
         seeds=seeds,
-        environment=build.make_environment(
+        environment=parts.make_environment(
             config, num_envs=num_envs, seed=environment_seed(seeds), training=training
         ),
-        greedy=heard(heart, phase, acting.make_greedy(network)),
+        greedy=heard(heart, phase, parts.make_greedy(network)),
         unflatten=acting.make_unflatten(network),
         puller=ParamsPuller(
             client,

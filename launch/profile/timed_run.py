@@ -15,6 +15,7 @@ import psutil
 
 from launch.config import Config
 from launch.invocation import vantage_command
+from launch.profile.rehearsal import Pretence, rehearsal_command
 from launch.profile.timing import core_seconds
 from launch.run_dir import RunDir
 from launch.supervise.status_file import read_status
@@ -61,10 +62,16 @@ class TimedRun(NamedTuple):
 
 
 def run_for(
-    config: Config, seconds: float, *, in_pauses: Callable[[], None] | None = None
+    config: Config,
+    seconds: float,
+    *,
+    in_pauses: Callable[[], None] | None = None,
+    pretence: Pretence | None = None,
+    settle_seconds: float | None = None,
 ) -> TimedRun:
     """Starts a run in a throw-away folder, watches it, stops it.
 
+    With a `pretence` it is a rehearsal, of which some parts are not real.
     With `in_pauses` the run is held still again and again, and that is called meanwhile: so what it
     measures and the run share the machine's fast and slow moments. Pauses count for nothing else.
     """
@@ -72,15 +79,20 @@ def run_for(
         run_dir = RunDir(pathlib.Path(folder) / "run")
         run_dir.create(config)
         output = pathlib.Path(folder) / "output"
-        with _running(run_dir, output) as child:
+        if pretence is None:
+            # Flags of a run to resume start from its stored config; it holds nothing else yet.
+            command = vantage_command("train", "--run-dir", str(run_dir.root), "--resume")
+        else:
+            pretence.save(run_dir)
+            command = rehearsal_command(run_dir)
+        with _running(command, output) as child:
             _wait_until_learning(run_dir, child, output)
+            time.sleep(_SETTLE_SECONDS if settle_seconds is None else settle_seconds)
             return _watch(config, run_dir, seconds, in_pauses)
 
 
 @contextlib.contextmanager
-def _running(run_dir: RunDir, output: pathlib.Path) -> Iterator["subprocess.Popen[bytes]"]:
-    # Flags of a run to resume start from its stored config, and there is nothing else in it yet.
-    command = vantage_command("train", "--run-dir", str(run_dir.root), "--resume")
+def _running(command: list[str], output: pathlib.Path) -> Iterator["subprocess.Popen[bytes]"]:
     with output.open("wb") as f:
         child = subprocess.Popen(command, stdout=f, stderr=subprocess.STDOUT)
     try:
@@ -105,7 +117,6 @@ def _wait_until_learning(
         if time.monotonic() > deadline:
             raise RunFailedError(f"no update within {_WARM_UP_SECONDS:.0f} s")
         time.sleep(0.5)
-    time.sleep(_SETTLE_SECONDS)
 
 
 def _watch(

@@ -12,6 +12,7 @@ import pathlib
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from absl import flags
@@ -27,6 +28,8 @@ from reverb_server.client import OthersAwayError
 
 _ADDRESS_SECONDS = 60.0
 _MOVED_SECONDS = 2.0  # between two looks at where replay is
+
+Replaced = Mapping[str, Callable[..., None]]  # what roles run instead, see `make_program`
 
 
 class RunDirAddress(lp_address.AbstractAddressBuilder):
@@ -55,10 +58,10 @@ class RunDirAddress(lp_address.AbstractAddressBuilder):
         return None if self._built is None or address == self._built else address
 
 
-def run_node(run_dir: RunDir, role: str, index: int) -> None:
+def run_node(run_dir: RunDir, role: str, index: int, replaced: Replaced | None = None) -> None:
     """Runs the node until it ends or this process is told to stop (SIGTERM)."""
     run_dir.check_trusted()
-    program = make_program(run_dir.load_config(), run_dir.root)
+    program = make_program(run_dir.load_config(), run_dir.root, replaced)
     replay_address = RunDirAddress(run_dir)
     for node in program.get_all_nodes():
         node._initialize_context(lp_context.LaunchType.LOCAL_MULTI_PROCESSING, launch_config=None)
@@ -85,7 +88,7 @@ def _leave_when_moved(address: RunDirAddress) -> None:
     _exit(ExitCode.COME_BACK)
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str], replaced: Replaced | None = None) -> None:
     """Entry point of the process."""
     # Written without Python's help, so that a process that hangs can still say where.
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
@@ -94,7 +97,7 @@ def main(argv: list[str]) -> None:
     )
     _, root, role, index = argv
     try:
-        run_node(RunDir(pathlib.Path(root)), role, int(index))
+        run_node(RunDir(pathlib.Path(root)), role, int(index), replaced)
     except OthersAwayError as error:
         logging.warning("%s", error)
         _exit(ExitCode.COME_BACK)

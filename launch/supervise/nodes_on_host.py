@@ -45,6 +45,7 @@ _COLOCATED_FINISH_STEPS = (*_FINISH_STEPS[:2], *_COLOCATED_STOP_STEPS[1:])
 # Training goes on without them; those who learn, play or keep what was played cannot be missed.
 _OBSERVERS = frozenset({"evaluator", "monitor"})
 _SAVERS = frozenset({"learner", "replay"})
+NODE_MODULE = "launch.supervise.node_entry"
 # gRPC would ask a proxy for the way to another host; nodes need nothing else from outside.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
@@ -56,10 +57,12 @@ def supervise_nodes(
     *,
     status_file: pathlib.Path,
     stop: StopSignals,
+    node_module: str = NODE_MODULE,
     taken_over: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Runs the nodes until training is over, or until a signal or the stop file asks to stop.
 
+    Each is a process of `node_module`, which a rehearsal has of its own.
     When another host has `taken_over`, the nodes are killed: their checkpoints would spoil its own.
     """
     # Every host could draw the picture from the shared file; one is enough.
@@ -76,7 +79,7 @@ def supervise_nodes(
         return Outcome.STOPPED if stop.requested or run_dir.stop_file.exists() else None
 
     supervisor = Supervisor(
-        [_node_spec(config, run_dir, name) for name in names],
+        [_node_spec(config, run_dir, name, node_module) for name in names],
         finishing_role="learner",
         stop_steps=_COLOCATED_STOP_STEPS if colocate else _STOP_STEPS,
         finish_steps=_COLOCATED_FINISH_STEPS if colocate else _FINISH_STEPS,
@@ -116,7 +119,7 @@ def node_environment(role: str) -> dict[str, str]:
     return {**environment, **one_thread, **cpu_only}
 
 
-def _node_spec(config: Config, run_dir: RunDir, name: NodeName) -> NodeSpec:
+def _node_spec(config: Config, run_dir: RunDir, name: NodeName, node_module: str) -> NodeSpec:
     environment = node_environment(name.role)
     if name.role == "learner":
         environment |= new_compile_cache(run_dir.compiled)
@@ -125,7 +128,7 @@ def _node_spec(config: Config, run_dir: RunDir, name: NodeName) -> NodeSpec:
         command=[
             sys.executable,
             "-m",
-            "launch.supervise.node_entry",
+            node_module,
             str(run_dir.root.resolve()),
             name.role,
             str(name.index),
