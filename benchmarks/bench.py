@@ -6,9 +6,7 @@ the figures, and missing one is said, not hidden.
 
 import dataclasses
 import json
-import os
 import pathlib
-import statistics
 import sys
 import time
 from typing import Any, NamedTuple
@@ -16,23 +14,22 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.device_curve import measure_curve
+from benchmarks.naive_system import naive_system
 from benchmarks.publish_speed import publish_fraction
-from benchmarks.update_speed import against_naive, make_bare_update, one_per_dispatch
+from benchmarks.sampling_speed import measure_sampling
+from benchmarks.update_speed import against_naive
+from benchmarks.whole_runs import measure_run
 from launch import build
 from launch.config import PRESETS, Config
 from launch.profile.actor_speed import measure_actor
-from launch.profile.command import as_json, for_profiling
+from launch.profile.command import for_profiling
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import replay_process
 from launch.profile.stages import make_draw, measure_replay_bytes, writing
-from launch.profile.timed_run import TimedRun, run_for
-from launch.profile.timing import Cost, mean_cost
-from launch.profile.verdict import Limits, core_time_efficiency
 from launch.run_dir import describe
 
 _OUT = pathlib.Path("out/bench.json")
-_RUN_SECONDS = 40.0
-_PAUSE_SECONDS = 3.0  # far less than the supervisor lets a node stand still
 _ACTOR_ROUNDS = 100
 _DRAW_SECONDS, _DRAW_ROUNDS = 0.5, 20
 _FILL_STEPS = 5000
@@ -43,13 +40,17 @@ class Bar(NamedTuple):
 
     name: str
     value: float
-    bar: float
-    at_most: bool
+    bar: float | None = None  # None: for information
+    at_most: bool = True
 
-    @property
-    def met(self) -> bool:
-        """Whether the figure meets its bar."""
-        return self.value <= self.bar if self.at_most else self.value >= self.bar
+    def as_row(self) -> tuple[str, str, str, str]:
+        """The figure, the bar, and whether it is met."""
+        if self.bar is None:
+            return self.name, f"{self.value:,.4g}", "", ""
+        met = self.value <= self.bar if self.at_most else self.value >= self.bar
+        sign = "<=" if self.at_most else ">="
+        said = "met" if met else "missed"
+        return self.name, f"{self.value:,.4g}", f"{sign} {self.bar:g}", said
 
 
 def paper_config(network: str) -> Config:
@@ -74,18 +75,26 @@ def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
         status.update("sampling path without a learner")
         batches = batches_per_second(nature)
         bytes_per_step = measure_replay_bytes(nature)
+        sampling = measure_sampling(nature)
         status.update("publishing to 1 and to 64 actors")
         publish = {count: publish_fraction(nature, actors=count) for count in (1, 64)}
-        runs, efficiency = {}, {}
-        for network in ("nature", "nips2013"):
-            status.update(f"the whole program, {network}")
-            run, limits = measure_run(paper_config(network))
-            efficiency[network] = core_time_efficiency(run, limits)
-            runs[network] = {**as_json(run), "limits": limits._asdict()}
+        status.update("the whole program, nature, and the naive system in its pauses")
+        with naive_system(nature) as naive:
+            runs = {"nature": measure_run(nature, naive)}
+        status.update("the whole program, nips2013")
+        runs["nips2013"] = measure_run(paper_config("nips2013"))
+        status.update("the whole program on a pretended device")
+        curve = measure_curve(nature)
     bars = [
         Bar("bare_update_over_naive", costs["ours"].wall_ms / costs["naive"].wall_ms, 0.75, True),
-        Bar("core_time_efficiency_nature", efficiency["nature"], 0.85, False),
-        Bar("core_time_efficiency_nips2013", efficiency["nips2013"], 0.85, False),
+        Bar("sample_over_copy", sampling.sample_over_copy, 9.0, True),
+        Bar("sample_serial_share", sampling.sample_serial_share, 0.15, True),
+        Bar("sample_scaling_1_to_2_cores", sampling.sample_scaling_1_to_2_cores, 1.8, False),
+        Bar("run_over_naive_nature", runs["nature"].over_naive, 1.3, False),
+        Bar("run_over_naive_nips2013", runs["nips2013"].over_naive, 1.3, False),
+        Bar("over_naive_system", runs["nature"].over_naive_system, 6.0, False),
+        Bar("plan_error", max(run.plan_error for run in runs.values()), 0.20, True),
+        *(Bar(f"core_time_efficiency_{name}", run.efficiency) for name, run in runs.items()),
         Bar("actor_overhead", actor.overhead, 0.10, True),
         Bar("publish_fraction_1_actor", publish[1], 0.01, True),
         Bar("publish_fraction_64_actors", publish[64], 0.01, True),
@@ -95,28 +104,11 @@ def measure(console: Console) -> tuple[list[Bar], dict[str, Any]]:
     details = {
         "update_ms": {name: cost._asdict() for name, cost in costs.items()},
         "actor_ms": {name: getattr(actor, name)._asdict() for name in actor._fields},
-        "runs": runs,
+        "sampling": sampling._asdict(),
+        "runs": {name: run.as_json() for name, run in runs.items()},
+        "simulated_device": [point._asdict() for point in curve],
     }
     return bars, details
-
-
-def measure_run(config: Config) -> tuple[TimedRun, Limits]:
-    """A whole run, and what its parts cost alone.
-
-    The machine's speed moves within seconds, so the bare update is measured in pauses of the run.
-    An actor's bare step is a small part of the sum; before and after is near enough.
-    """
-    update = make_bare_update(one_per_dispatch(config))
-    in_pauses: list[Cost] = []
-    before = measure_actor(config).bare.core_ms
-    run = run_for(
-        config,
-        _RUN_SECONDS,
-        in_pauses=lambda: in_pauses.append(mean_cost(update, seconds=_PAUSE_SECONDS)),
-    )
-    after = measure_actor(config).bare.core_ms
-    bare = Cost(*map(statistics.mean, zip(*in_pauses, strict=True)))
-    return run, Limits(os.cpu_count() or 1, *bare, statistics.mean((before, after)))
 
 
 def batches_per_second(config: Config) -> float:
@@ -138,6 +130,19 @@ def batches_per_second(config: Config) -> float:
     return best
 
 
+def _curve_table(points: list[dict[str, Any]]) -> Table:
+    table = Table("cores", "simulated update (ms)", "updates/s", "waits for data", "cores used")
+    for point in points:
+        table.add_row(
+            str(point["cores"]),
+            f"{point['update_ms']:g}",
+            f"{point['updates_per_second']:,.0f}",
+            f"{point['data_wait_fraction'] or 0.0:.0%}",
+            f"{point['cores_used']:.2f}",
+        )
+    return table
+
+
 def main(argv: list[str]) -> None:
     """Measures, prints, writes."""
     out = pathlib.Path(argv[0]) if argv else _OUT
@@ -146,10 +151,9 @@ def main(argv: list[str]) -> None:
     bars, details = measure(console)
     table = Table("figure", "measured", "bar", "")
     for bar in bars:
-        sign = "<=" if bar.at_most else ">="
-        met = "met" if bar.met else "missed"
-        table.add_row(bar.name, f"{bar.value:,.4g}", f"{sign} {bar.bar:g}", met)
+        table.add_row(*bar.as_row())
     console.print(table)
+    console.print(_curve_table(details["simulated_device"]))
     figures = {bar.name: bar.value for bar in bars}
     apart = ("batches_per_second", "replay_bytes_per_step")
     found = {

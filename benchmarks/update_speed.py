@@ -20,7 +20,7 @@ from learner.optimizers import make_optimizer
 def against_naive(config: Config, *, calls: int = 5, rounds: int = 20) -> dict[str, Cost]:
     """`ours` and `naive`, taking turns, one update a call."""
     config = one_per_dispatch(config)
-    candidates = {"ours": make_bare_update(config), "naive": _naive(config)}
+    candidates = {"ours": make_bare_update(config), "naive": make_naive_update(config)}
     return compare(candidates, calls=calls, rounds=rounds)
 
 
@@ -49,7 +49,8 @@ def make_bare_update(config: Config) -> Callable[[], object]:
     return _chain(state, lambda *args: update(*args)[0], resident_batches(config))
 
 
-def _naive(config: Config) -> Callable[[], object]:
+def make_naive_update(config: Config) -> Callable[[], object]:
+    """The same of the naive update."""
     state, _ = build.make_learner(config)
     return _chain(state, make_naive(config), resident_batches(config))
 

@@ -21,6 +21,7 @@ from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
 from reverb_server.params_check import Counters, ParamsLimits, fault_of
 
 _ROUND_SECONDS = 1.0  # longest time in which a publisher with nothing to send comes round
+POLL_SECONDS = 0.5  # between two looks of an actor at the table
 _NOTHING_NEWER = "none: the server answers but has nothing newer"
 
 
@@ -167,7 +168,7 @@ class ParamsPuller:
         client: reverb.Client,
         *,
         limits: ParamsLimits,
-        poll_seconds: float = 0.5,
+        poll_seconds: float = POLL_SECONDS,
         stale_seconds: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ):

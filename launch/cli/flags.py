@@ -11,7 +11,7 @@ import tyro
 
 from launch.config import Config, PresetName
 from launch.engines.options import HostsOptions, SlurmOptions, TrainRequest
-from launch.profile.request import ProfileRequest
+from launch.profile.request import PlanRequest, ProfileRequest
 from launch.suite.plan import SuiteRequest
 from launch.tune.plan import TuneRequest
 
@@ -37,6 +37,7 @@ class ProfileFlags:
     """Measures every stage and the whole program, and names the bottleneck."""
 
     request: ProfileRequest
+    plan: PlanRequest
     config: Config
     preset: PresetName = DEFAULT_PRESET
     """Where defaults come from."""

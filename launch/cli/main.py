@@ -15,7 +15,7 @@ from launch.cli.argv import (
 )
 from launch.engines.options import HostRequest, SlurmOptions
 from launch.errors import ExitCode, InputError
-from launch.profile.request import ProfileRequest
+from launch.profile.request import PlanRequest, ProfileRequest
 from launch.suite.plan import SuiteRequest
 from launch.terminal import complain
 from launch.tune.plan import TuneRequest
@@ -72,9 +72,9 @@ def _read_train(args: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_profile(args: Sequence[str]) -> dict[str, Any]:
-    default = flags_lib.ProfileFlags(ProfileRequest(), preset_config(args))
+    default = flags_lib.ProfileFlags(ProfileRequest(), PlanRequest(), preset_config(args))
     flags = parse(flags_lib.ProfileFlags, args, "profile", default=default)
-    return {"config": flags.config, "request": flags.request}
+    return {"config": flags.config, "request": flags.request, "plan": flags.plan}
 
 
 def _read_host(args: Sequence[str]) -> dict[str, Any]:

@@ -10,14 +10,12 @@ from launch import build
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.layout import NodeName
-from launch.nodes.player import Parts, Player, make_player
+from launch.nodes.player import REAL, Parts, Player, make_player
 from launch.nodes.tables import item_layout
 from reverb_server.writer import ExperienceWriter
 
 
-def run_actor_node(
-    config: Config, index: int, client: reverb.Client, parts: Parts = Parts()
-) -> None:
+def run_actor_node(config: Config, index: int, client: reverb.Client, parts: Parts = REAL) -> None:
     """Plays until the program stops."""
     stop = lp.stop_event()
     with make_player(

@@ -42,8 +42,11 @@ class Parts(NamedTuple):
     save: Callable[..., int] = save
 
 
+REAL = Parts()
+
+
 def run_learner_node(
-    config: Config, run_dir: pathlib.Path, client: reverb.Client, parts: Parts = Parts()
+    config: Config, run_dir: pathlib.Path, client: reverb.Client, parts: Parts = REAL
 ) -> None:
     """Trains from the newest checkpoint, if there is one, until done or told to stop."""
     guard = FiniteGuard()

@@ -28,6 +28,9 @@ class Parts(NamedTuple):
     make_greedy: Callable[[Network], Greedy] = acting.make_greedy
 
 
+REAL = Parts()
+
+
 class Player(NamedTuple):
     """The parts of one node."""
 
@@ -50,7 +53,7 @@ def make_player(
     num_envs: int,
     training: bool,
     phase: Phase,
-    parts: Parts = Parts(),
+    parts: Parts = REAL,
 ) -> Iterator[Player]:
     """The parts of a node; `phase` is what its heartbeat calls a step."""
     heart = heartbeat.of_this_process(name.role)

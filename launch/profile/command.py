@@ -12,33 +12,43 @@ from rich.console import Console
 from rich.table import Table
 
 from launch import build, config_checks
+from launch.bounds import Bounds
 from launch.config import Config
 from launch.errors import ExitCode, InputError
+from launch.machine import usable_cores
 from launch.monitor.units import format_number, format_percent
-from launch.profile import picture
+from launch.profile import picture, plan_command
 from launch.profile.actor_speed import measure_actor
-from launch.profile.request import ProfileRequest
+from launch.profile.rehearsal import Pretence
+from launch.profile.request import PlanRequest, ProfileRequest
 from launch.profile.resident_batches import resident_batches
 from launch.profile.stages import Stages, measure_stages
 from launch.profile.timed_run import RunFailedError, TimedRun, run_for
-from launch.profile.verdict import Limits, core_time_efficiency, verdict
+from launch.profile.verdict import Limits, core_time_efficiency, device_verdict, verdict
 from launch.run_dir import describe
 from launch.terminal import make_console
 
 _TRACED_CALLS = 10
 _WARM_UP_STEPS = 1000
+_UPDATE_MS = Bounds(above=0, at_most=60_000)
 
 
-def profile(config: Config, request: ProfileRequest) -> ExitCode:
+def profile(config: Config, request: ProfileRequest, plan: PlanRequest) -> ExitCode:
     """Measures, prints, writes."""
-    config = for_profiling(config)
+    asked, config = config, for_profiling(config)
     config_checks.check_config(config)
     counts = _check(request)
+    plan_command.check(plan)
     console = make_console()
+    if plan.plan:
+        config_checks.check_config(asked)
+        return plan_command.make_plan(asked, config, plan, request.json, console)
     build.prepare_learner_process(config)
     try:
         if counts:
             return _sweep(config, request, counts, console)
+        if request.simulate_update_ms is not None:
+            return _rehearse(config, request, request.simulate_update_ms, console)
         return _profile(config, request, console)
     except RunFailedError as error:
         raise InputError(f"{error}; try `vantage train` with the same flags to see why") from None
@@ -60,6 +70,10 @@ def for_profiling(config: Config) -> Config:
 def _check(request: ProfileRequest) -> list[int]:
     if not request.seconds >= 3:
         raise InputError(f"seconds={request.seconds:g} must be at least 3: rows come every second")
+    if request.simulate_update_ms is not None:
+        _UPDATE_MS.check(simulate_update_ms=request.simulate_update_ms)
+        if request.trace is not None:
+            raise InputError("--trace needs real updates; drop --simulate-update-ms")
     for path in (request.json, request.trace):
         if path is not None:
             _check_writable(path)
@@ -100,7 +114,9 @@ def _profile(config: Config, request: ProfileRequest, console: Console) -> ExitC
         run = run_for(config, request.seconds)
     said = verdict(run, limits)
     _print_stages(console, stages)
-    _print_run(console, run, limits)
+    _print_roles(console, run)
+    efficiency = core_time_efficiency(run, limits)
+    _print_rates(console, run, f"core-time efficiency {efficiency:.2f}")
     console.print(said, soft_wrap=True)
     if request.json is not None:
         found = {
@@ -109,7 +125,7 @@ def _profile(config: Config, request: ProfileRequest, console: Console) -> ExitC
             "replay_bytes_per_step": stages.replay_bytes_per_step,
             "actor_overhead": actor.overhead,
             "limits": limits._asdict(),
-            "core_time_efficiency": core_time_efficiency(run, limits),
+            "core_time_efficiency": efficiency,
             "run": as_json(run),
             **describe(config),
         }
@@ -120,17 +136,35 @@ def _profile(config: Config, request: ProfileRequest, console: Console) -> ExitC
     return ExitCode.DONE
 
 
+def _rehearse(
+    config: Config, request: ProfileRequest, update_ms: float, console: Console
+) -> ExitCode:
+    with console.status(f"the whole program, {request.seconds:.0f} s, on a pretended device"):
+        run = run_for(config, request.seconds, pretence=Pretence(update_ms))
+    said = device_verdict(run, cores=usable_cores(), update_ms=update_ms)
+    _print_roles(console, run)
+    _print_rates(console, run)
+    console.print(said, soft_wrap=True)
+    if request.json is not None:
+        found = {"verdict": said, "simulated_update_ms": update_ms, "run": as_json(run)}
+        _write(request.json, {**found, **describe(config)})
+        console.print(f"wrote {request.json}")
+    return ExitCode.DONE
+
+
 def _sweep(
     config: Config, request: ProfileRequest, counts: list[int], console: Console
 ) -> ExitCode:
     points = []
+    simulated = request.simulate_update_ms
+    pretence = None if simulated is None else Pretence(simulated)
     table = Table("actors", "frames/s", "updates/s", "learner waits", "actors wait", "cores used")
     for count in counts:
         with console.status(f"{count} actors, {request.seconds:.0f} s once they learn"):
             with_count = dataclasses.replace(
                 config, actor=dataclasses.replace(config.actor, actors=count)
             )
-            run = run_for(with_count, request.seconds)
+            run = run_for(with_count, request.seconds, pretence=pretence)
         points.append((count, run))
         table.add_row(
             str(count),
@@ -170,22 +204,24 @@ def _print_stages(console: Console, stages: Stages) -> None:
     console.print(f"replay memory: {stages.replay_bytes_per_step:,.0f} bytes per agent step")
 
 
-def _print_run(console: Console, run: TimedRun, limits: Limits) -> None:
+def _print_roles(console: Console, run: TimedRun) -> None:
     table = Table("role", "nodes", "cores", "waits", title=f"Whole program, {run.seconds:.0f} s")
     for name, role in run.roles.items():
         table.add_row(
             name, str(role.nodes), f"{role.cores:.2f}", format_percent(role.wait_fraction)
         )
     console.print(table)
-    console.print(
+
+
+def _print_rates(console: Console, run: TimedRun, *more: str) -> None:
+    rates = (
         f"{run.frames_per_second:,.0f} frames/s, {run.updates_per_second:.1f} updates/s, "
         f"samples/insert {format_number(run.samples_per_insert, '.2f')}, "
         f"batches ready {format_number(run.batches_ready, '.1f')}, parameter age "
-        f"p50 {run.params_age_p50 or 0:.1f} s p99 {run.params_age_p99 or 0:.1f} s, "
-        f"core-time efficiency {core_time_efficiency(run, limits):.2f} "
-        f"({run.stolen_cores:.2f} cores went to other guests of this host)",
-        soft_wrap=True,
+        f"p50 {run.params_age_p50 or 0:.1f} s p99 {run.params_age_p99 or 0:.1f} s"
     )
+    stolen = f"({run.stolen_cores:.2f} cores went to other guests of this host)"
+    console.print(", ".join([rates, *more]), stolen, soft_wrap=True)
 
 
 def as_json(run: TimedRun) -> dict[str, Any]:

@@ -29,7 +29,8 @@ def run_learner(
 
 def run_actor(config: Config, index: int, client: reverb.Client) -> None:
     """An actor's node on recorded games, which acts without looking."""
-    from launch.nodes.actor import Parts, run_actor_node
+    from launch.nodes.actor import run_actor_node
+    from launch.nodes.player import Parts
     from launch.profile.recorded_games import RecordedGames
 
     def make_greedy(network: Any) -> Any:
@@ -41,7 +42,9 @@ def run_actor(config: Config, index: int, client: reverb.Client) -> None:
 def main(argv: list[str]) -> None:
     """Entry point of the process."""
     pretence = Pretence.load(RunDir(pathlib.Path(argv[1])))
-    replaced: dict[str, Any] = {"learner": lambda *args: run_learner(*args, update_ms=pretence.update_ms)}
+    replaced: dict[str, Any] = {
+        "learner": lambda *args: run_learner(*args, update_ms=pretence.update_ms)
+    }
     if pretence.recorded_play:
         replaced["actor"] = run_actor
     node_entry.main(argv, replaced)

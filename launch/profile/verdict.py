@@ -27,6 +27,26 @@ def core_time_efficiency(run: TimedRun, limits: Limits) -> float:
     return used_ms / (1000.0 * limits.cores)
 
 
+def device_verdict(run: TimedRun, *, cores: int, update_ms: float) -> str:
+    """Whether this host feeds a device that takes `update_ms` for an update, and what holds it."""
+    learner_waits = run.roles["learner"].wait_fraction or 0.0
+    actors_wait = run.roles["actor"].wait_fraction or 0.0
+    used = sum(role.cores for role in run.roles.values())
+    facts = (
+        f"the host sustains {run.updates_per_second:,.0f} of the {1000.0 / update_ms:,.0f} "
+        f"updates/s of a device that takes {update_ms:g} ms for one; it waits {learner_waits:.0%} "
+        f"for data, actors wait {actors_wait:.0%} on the rate limiter; "
+        f"{used:.1f} of {cores} cores in use"
+    )
+    if learner_waits < _STARVED:
+        return f"device-bound: {facts}; the host has what the device needs"
+    if used >= _BUSY_CORES * cores:
+        return f"core-bound: {facts}; more cores help most, or actors on hosts of their own"
+    if actors_wait < _HELD_BACK:
+        return f"actor-bound: {facts}; more actors (--actors), on more hosts, help most"
+    return f"sampling-bound: {facts}; cores are left: more streams between replay and learner help"
+
+
 def verdict(run: TimedRun, limits: Limits) -> str:
     """Names the bottleneck and the way out."""
     learner_waits = run.roles["learner"].wait_fraction or 0.0

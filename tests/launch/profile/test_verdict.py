@@ -6,7 +6,7 @@ import pytest
 
 from launch.config import PRESETS
 from launch.profile.timed_run import Pause, RoleUse, RunFailedError, TimedRun, summarize
-from launch.profile.verdict import Limits, core_time_efficiency, verdict
+from launch.profile.verdict import Limits, core_time_efficiency, device_verdict, verdict
 
 LIMITS = Limits(cores=2, bare_update_ms=38.0, bare_update_core_ms=70.0, bare_step_core_ms=0.5)
 
@@ -46,6 +46,22 @@ def test_the_verdict_names_the_bottleneck_and_the_way_out(
     said = verdict(run, LIMITS)
     assert said.startswith(f"{bound}: an update every 40 ms, 38 ms of it bare")
     assert advice in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("run", "bound"),
+    [
+        (run_with(learner=0.01, actor=0.6), "device-bound"),
+        (run_with(learner=0.6, actor=0.0, learner_cores=1.7), "core-bound"),
+        (run_with(learner=0.6, actor=0.0), "actor-bound"),
+        (run_with(learner=0.6, actor=0.6), "sampling-bound"),
+    ],
+)
+def test_the_verdict_for_a_device_says_what_the_host_sustains(run: TimedRun, bound: str) -> None:
+    said = device_verdict(run, cores=2, update_ms=0.8)
+    assert said.startswith(f"{bound}: the host sustains 25 of the 1,250 updates/s")
+    assert f"{run.roles['learner'].wait_fraction:.0%} for data" in said
     assert "\n" not in said
 
 
