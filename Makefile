@@ -97,7 +97,7 @@ test-cluster: setup ## Run the tests of the Slurm engine on a cluster of their o
 core-python: ## Print the Python that test-core would use; fails where there is none
 	@$(FIND_CORE_PYTHON)
 
-bench: setup ## Measure the figures held against a bar; writes out/bench.json (about 11 minutes)
+bench: setup ## Measure the figures held against a bar; writes out/bench.json (about 15 minutes)
 	$(VENV)/bin/python -m benchmarks.bench
 
 chaos: setup ## Faults under a real run, about 30 minutes; ARGS="--rounds 1 --only 'kill -9'" is shorter

@@ -26,11 +26,6 @@ class DevicePoint(NamedTuple):
     data_wait_fraction: float | None
     cores_used: float
 
-    @property
-    def device_updates_per_second(self) -> float:
-        """What the device could make."""
-        return 1e3 / self.update_ms
-
 
 def measure_curve(config: Config) -> list[DevicePoint]:
     """All points, on as many cores as there are, up to two."""

@@ -13,10 +13,10 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing.synchronize import Event
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import portpicker
 import psutil
@@ -31,6 +31,7 @@ from benchmarks.update_speed import make_naive
 from launch import build
 from launch.config import Config
 from launch.replay import replay_limit
+from launch.supervise.node_process import die_with_parent
 from launch.supervise.nodes_on_host import node_environment
 from learner.backend import PLAIN
 from learner.transitions import Transition
@@ -64,13 +65,13 @@ class NaiveSystem(NamedTuple):
 def naive_system(config: Config, *, actors: int = ACTORS) -> Iterator[NaiveSystem]:
     """Starts the system, waits until it learns, and holds it still."""
     address = f"localhost:{portpicker.pick_unused_port()}"
-    updates, stop = CONTEXT.Value("q", 0), CONTEXT.Event()
-    jobs: list[Callable[[Event], None]] = [
+    updates = CONTEXT.Value("q", 0)
+    jobs: list[Callable[[], None]] = [
         functools.partial(_serve, config, address),
         functools.partial(_learn, config, address, updates),
         *(functools.partial(_act, config, address, seed) for seed in range(actors)),
     ]
-    started = [CONTEXT.Process(target=job, args=(stop,), daemon=True) for job in jobs]
+    started = [CONTEXT.Process(target=_run, args=(os.getpid(), job), daemon=True) for job in jobs]
     for process in started:
         process.start()
     system = NaiveSystem([psutil.Process(process.pid) for process in started], updates)
@@ -83,10 +84,15 @@ def naive_system(config: Config, *, actors: int = ACTORS) -> Iterator[NaiveSyste
         system.updates_in(0.0)
         yield system
     finally:
-        stop.set()
-        for process in reversed(started):
+        # They stand still, and have nothing to save.
+        for process in started:
             process.kill()
             process.join(_STOP_SECONDS)
+
+
+def _run(parent: int, job: Callable[[], None]) -> None:
+    die_with_parent(parent)()  # it may stand still then, and would for ever
+    job()
 
 
 def _signature(config: Config) -> dict[str, tf.TensorSpec]:
@@ -104,7 +110,7 @@ def _signature(config: Config) -> dict[str, tf.TensorSpec]:
     )._asdict()
 
 
-def _serve(config: Config, address: str, stop: Event) -> None:
+def _serve(config: Config, address: str) -> None:
     limit = replay_limit(config)
     replay = reverb.Table(
         _REPLAY,
@@ -124,16 +130,15 @@ def _serve(config: Config, address: str, stop: Event) -> None:
         rate_limiter=reverb.rate_limiters.MinSize(1),
     )
     server = reverb.Server([replay, params], port=int(address.split(":")[1]))
-    stop.wait()
-    server.stop()
+    server.wait()
 
 
-def _learn(config: Config, address: str, updates: Any, stop: Event) -> None:
+def _learn(config: Config, address: str, updates: Any) -> None:
     client = reverb.Client(address)
     state, _ = build.make_learner(config, PLAIN)
     update = make_naive(config)
     size = config.learner.batch_size
-    weights = np.ones(size, np.float32)
+    weights = jnp.ones(size)
 
     def publish() -> None:
         client.insert(np.asarray(ravel_pytree(state.params)[0]), {_PARAMS: 1.0})
@@ -147,11 +152,9 @@ def _learn(config: Config, address: str, updates: Any, stop: Event) -> None:
         updates.value += 1
         if updates.value % config.learner.publish_period_updates == 0:
             publish()
-        if stop.is_set():
-            return
 
 
-def _act(config: Config, address: str, seed: int, stop: Event) -> None:
+def _act(config: Config, address: str, seed: int) -> None:
     # Before JAX computes anything: as our own actors, one thread and no accelerator.
     os.environ.update(node_environment("actor"))
     client = reverb.Client(address)
@@ -167,7 +170,7 @@ def _act(config: Config, address: str, seed: int, stop: Event) -> None:
     window: collections.deque[Transition] = collections.deque()
     steps = 0
     with client.trajectory_writer(num_keep_alive_refs=1) as writer:
-        while not stop.is_set():
+        while True:
             if steps % _PULL_STEPS == 0:
                 sample = next(iter(client.sample(_PARAMS, emit_timesteps=False)))
                 params = unravel(sample.data[0][0])

@@ -46,9 +46,9 @@ def _file(run_dir: RunDir) -> pathlib.Path:
 
 def main(argv: list[str]) -> int:
     """Runs until stopped, as `vantage train --resume` would."""
-    _, root = argv
-    request = TrainRequest(run_dir=pathlib.Path(root), resume=True)
-    return train_locally(RunDir(request.run_dir).load_config(), request, node_module=_NODE_MODULE)
+    root = pathlib.Path(argv[1])
+    request = TrainRequest(run_dir=root, resume=True)
+    return train_locally(RunDir(root).load_config(), request, node_module=_NODE_MODULE)
 
 
 if __name__ == "__main__":

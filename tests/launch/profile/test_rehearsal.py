@@ -7,38 +7,37 @@ import sys
 
 import numpy as np
 
+from launch.errors import ExitCode
 from launch.profile import timed_run
 from launch.profile.command import for_profiling
 from launch.profile.recorded_games import RecordedGames
-from launch.profile.rehearsal import Pretence
+from launch.profile.rehearsal import Pretence, rehearsal_command
 from launch.run_dir import RunDir
+from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config
 
 
-def test_a_rehearsal_updates_publishes_and_reports_but_saves_nothing(monkeypatch) -> None:
-    config = for_profiling(tiny_config())
+def test_a_rehearsal_updates_publishes_and_reports_but_saves_nothing(tmp_path) -> None:
+    config = for_profiling(tiny_config(checkpoint_seconds=0.5))
     config = dataclasses.replace(
         config,
         replay=dataclasses.replace(config.replay, prioritized=True),
         report_seconds=0.2,
     )
-    left: list[str] = []
-
-    def watch(config, run_dir: RunDir, seconds, in_pauses):
-        rows = timed_run._rows(run_dir)
-        left.extend(str(path) for path in run_dir.checkpoints.glob("*"))
-        return rows
-
-    monkeypatch.setattr(timed_run, "_watch", watch)
-    rows = timed_run.run_for(
-        config, 1.0, pretence=Pretence(5.0, recorded_play=True), settle_seconds=1.0
-    )
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.create(config)
+    Pretence(5.0, recorded_play=True).save(run_dir)
+    output = tmp_path / "output"
+    with timed_run._running(rehearsal_command(run_dir), output) as child:
+        timed_run._wait_until_learning(run_dir, child, output)
+    assert child.returncode == ExitCode.INTERRUPTED, output.read_text()
+    rows = list(read_rows(run_dir.metrics_file))
     learner = [row for row in rows if row["role"] == "learner" and row["updates"] > 0]
     assert learner[-1]["params_version"] == learner[-1]["updates"]
     assert {row["loss"] for row in learner if "loss" in row} == {1.0}  # nothing was computed
     assert all(0.0 <= row["data_wait_fraction"] <= 1.0 for row in learner)
     assert any(row["role"].startswith("actor/") for row in rows)
-    assert left == []
+    assert list(run_dir.checkpoints.glob("*")) == []
 
 
 def test_recorded_games_go_on_for_ever_whatever_is_done() -> None:
