@@ -183,7 +183,7 @@ def main(argv: list[str]) -> None:
     """Measures, prints, writes."""
     out = pathlib.Path(argv[0]) if argv else _OUT
     console = Console()
-    build.own_backend().prepare_process()
+    build.prepare_learner_process(paper_config("nature"))
     with console.status("measuring") as status:
         found = measure(status.update)
     bars = bars_of(found)

@@ -160,7 +160,7 @@ class EvaluatorConfig:
     """Global frames between evaluations."""
     eval_episodes: Annotated[int, Bounds(1, 1_000)] = 10
     """Episodes per evaluation."""
-    eval_frames: Annotated[int | None, FRAMES] = None
+    eval_frames: Annotated[Annotated[int, WHOLE] | None, FRAMES] = None
     """Play one game for so many frames instead, as dqn_zoo; the mean is over episodes that end."""
     eval_epsilon: Annotated[float, SHARE] = 0.01
     """Exploration rate of the evaluation."""
@@ -177,7 +177,7 @@ class Config:
     evaluator: EvaluatorConfig = EvaluatorConfig()
     frames: Frames = 200_000_000
     """Global frames to train for."""
-    schedule_frames: Frames | None = None
+    schedule_frames: Annotated[Annotated[int, WHOLE] | None, FRAMES] = None
     """Length of the run that epsilon and the learning rate are scheduled for; None: --frames."""
     seed: Annotated[int, SEED] = 1
     """The one seed; every role, game and restart derives its own."""

@@ -66,7 +66,7 @@ def make_plan(
 ) -> ExitCode:
     """Plans `config`; `measured` is the same run, fit for measuring its parts."""
     runs = check(request)
-    build.own_backend().prepare_process()
+    build.prepare_learner_process(measured)
     with console.status("measuring") as status:
         costs = measure_costs(
             measured, lambda name: status.update(f"cost of: {name}"), update_ms=request.update_ms
