@@ -41,3 +41,8 @@ def test_flags_of_frames_and_steps_take_them() -> None:
 @pytest.mark.parametrize("text", ["many", "0.5", "-1k"])
 def test_a_flag_says_what_is_wrong_with_its_number(refuse, text: str) -> None:
     assert text.strip("-1k") in refuse("train", f"--frames={text}")
+
+
+@pytest.mark.parametrize("flag", ["schedule-frames", "eval-frames", "epsilon-decay-frames"])
+def test_numbers_that_may_be_none_keep_their_bounds(refuse, flag: str) -> None:
+    assert f"{flag.replace('-', '_')}=-5000" in refuse("train", f"--{flag}=-5k")
