@@ -100,7 +100,7 @@ core-python: ## Print the Python that test-core would use; fails where there is 
 bench: setup ## Measure the figures held against a bar; writes out/bench.json (about 15 minutes)
 	$(VENV)/bin/python -m benchmarks.bench
 
-chaos: setup ## Faults under a real run, about 30 minutes; ARGS="--rounds 1 --only 'kill -9'" is shorter
+chaos: setup ## Faults under real runs, about 40 minutes; ARGS="--quick-rounds 1 --only 'kill -9'" is shorter
 	$(VENV)/bin/python -m tests.chaos.chaos $(ARGS)
 
 soak: setup ## A run left alone for 30 minutes: does anything grow? ARGS="--minutes 3" is shorter

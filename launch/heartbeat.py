@@ -9,6 +9,7 @@ A loop that waits goes round and beats too; only one that does not come round st
 
 import dataclasses
 import enum
+import logging
 import math
 import os
 import time
@@ -84,10 +85,15 @@ class Heartbeat:
     ):
         self._loop, self._descriptor, self._clock = loop, descriptor, clock
         self._phase: Phase | None = None
+        self._entered: set[Phase] = set()
         self._next_at = 0.0
 
     def beat(self, phase: Phase, number: int = 0) -> None:
         """Says that the loop has come round; a change of phase is said at once, others in turn."""
+        if phase not in self._entered:
+            # Once each: the log then tells how long a start took, and what took it.
+            self._entered.add(phase)
+            logging.info("%s: %s", self._loop, Beat(phase, number))
         if self._descriptor is None:
             return
         now = self._clock()
