@@ -201,11 +201,13 @@ def _check_options(
         "action_repeat": (action_repeat, 1),
         # An episode that ends among its no-ops would never have enough of them.
         "max_episode_frames": (max_episode_frames, min_noops + 1),
-        "max_noops": (max_noops, max(min_noops, 0)),
+        "max_noops": (max_noops, 0),
         "min_noops": (min_noops, 0),
     }
     for name, (value, smallest) in bounds.items():
         if value < smallest:
             raise ValueError(f"{name}={value}: at least {smallest} is needed")
+    if min_noops > max_noops:
+        raise ValueError(f"min_noops={min_noops} is more than max_noops={max_noops}")
     if seed + num_envs - 1 > _MAX_SEED:
         raise ValueError(f"seed={seed}: each game's seed must fit in 31 bits")

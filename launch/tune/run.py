@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from launch.config import Config
 from launch.engines.options import SlurmOptions
-from launch.engines.slurm.submit import check_options
+from launch.engines.slurm.submit import check_options, check_partitions
 from launch.errors import ExitCode, InputError
 from launch.suite.folder import prepare_folder
 from launch.suite.plan import PlannedRun
@@ -44,6 +44,7 @@ def tune(
         plan(algorithm, (-1, 0, 1))
     if request.engine == "slurm":
         check_options(slurm)
+        check_partitions(slurm)
     claim_folder(request)
     records = SuiteRecords(request.records or request.out / "records", request.out)
     if request.engine == "slurm":

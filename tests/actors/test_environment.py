@@ -263,7 +263,7 @@ class TestLimits:
             {"max_episode_frames": 0},
             {"max_noops": -1},
             {"min_noops": -1},
-            {"min_noops": 2, "max_noops": 1},
+            {"min_noops": 31},
         ],
         ids=str,
     )

@@ -1,4 +1,4 @@
-"""Searches: steps, resumption and refusals; a real one, from nothing to its flags."""
+"""Searches: steps, resumption and refusals; one with a real run in it."""
 
 import csv
 import json
@@ -8,8 +8,14 @@ import signal
 import pytest
 
 from launch.cli import main as cli
+from launch.cli.argv import parse_train
+from launch.suite import slurm as suite_slurm
 from launch.suite import suite_run
-from tests.launch.suite.small_suite import TINY
+from launch.suite.plan import PlannedRun
+from launch.tune import run as tune_loop
+from launch.tune.folder import claim_folder
+from launch.tune.plan import TuneRequest, plan_trials
+from tests.launch.suite.small_suite import TINY, finish
 from tests.launch.tiny_run import TINY_FLAGS
 
 # Of Pong; a human's 14.6 is 1, a random player's -20.7 is 0.
@@ -121,7 +127,7 @@ def test_a_bad_search_is_refused_in_one_line(tmp_path, scored, monkeypatch, caps
     assert run_tune(tmp_path / "t", *flags) == 2
     message = capsys.readouterr().err
     assert said in message and message.count("\n") == 1
-    assert not scored.names
+    assert not scored.names and not (tmp_path / "t").exists()
 
 
 def test_the_folder_of_another_search_or_of_something_else_is_refused(tmp_path, scored, capsys):
@@ -144,15 +150,47 @@ def test_the_folder_of_another_search_or_of_something_else_is_refused(tmp_path, 
     assert "something else than a search" in capsys.readouterr().err
 
 
+def test_on_slurm_each_call_queues_the_runs_of_the_next_step(tmp_path, monkeypatch, capsys):
+    """With Slurm's own commands replaced, and its jobs done at once."""
+    tasks: dict[int, PlannedRun] = {}
+
+    def script(slurm, job_name, of_the_script, out):
+        tasks.clear()
+        tasks.update(of_the_script)
+        return ""
+
+    def submit(path, options):
+        for run in tasks.values():
+            finish(run, score=RETURNS[run.config.learner.learning_rate])
+        return "7"
+
+    monkeypatch.setattr(suite_slurm, "suite_script", script)
+    for module in (suite_slurm, tune_loop):
+        monkeypatch.setattr(module, "check_partitions", lambda slurm: None)
+    monkeypatch.setattr(suite_slurm.cluster, "test_submission", lambda script: None)
+    monkeypatch.setattr(suite_slurm.cluster, "queue", lambda names: [])
+    monkeypatch.setattr(suite_slurm.cluster, "submit", submit)
+    for expected in ({8.33e-5, 2.5e-4, 7.5e-4}, {2.25e-3}):
+        assert run_tune(tmp_path / "t", "--engine", "slurm") == 0
+        assert {run.config.learner.learning_rate for run in tasks.values()} == expected
+        assert "the same command goes on with the search" in capsys.readouterr().out
+    tasks.clear()
+    assert run_tune(tmp_path / "t", "--engine", "slurm") == 0
+    assert not tasks and "va=0.00075" in capsys.readouterr().out
+
+
 @pytest.mark.usefixtures("restored_signals")
-def test_a_real_search_goes_from_nothing_to_its_flags(tmp_path, capsys):
-    flags = [flag for flag in TINY_FLAGS if "frames=6000" not in flag]
-    args = ["tune", "--games", "pong", "--max-moves", "1", "--start", "1e-4", "--frames", "1600"]
-    out = ["--out", str(tmp_path / "t"), "--parallel", "2"]
-    assert cli.run([*args, *out, "--", *flags, "--serial"]) == 0, capsys.readouterr().out
-    assert "for a suite: --learning-rates va=" in capsys.readouterr().out
-    assert {row["learning_rate"] for row in rates(tmp_path / "t")} == {
-        "3.33e-05",
-        "0.0001",
-        "0.0003",
-    }
+def test_a_real_run_is_scored_and_found_best(tmp_path, capsys):
+    """One rate is really trained; its neighbors are done, with scores no game of Pong has."""
+    flags = [*(flag for flag in TINY_FLAGS if "frames=6000" not in flag), "--serial"]
+    request = TuneRequest(start=1e-4, frames=1600, out=tmp_path / "t")
+    claim_folder(request)
+    parse = lambda args: parse_train(args).config  # noqa: E731
+    for trial in plan_trials(request, {"va": (-1, 1)}, flags, parse):
+        finish(trial.runs[0], score=-100.0)
+    args = ["tune", "--games", "pong", "--start", "1e-4", "--frames", "1600"]
+    assert cli.run([*args, "--out", str(request.out), "--", *flags]) == 0, capsys.readouterr().out
+    assert "for a suite: --learning-rates va=0.0001" in capsys.readouterr().out
+    by_rate = {row["learning_rate"]: float(row["human_normalized"]) for row in rates(request.out)}
+    assert set(by_rate) == {"3.33e-05", "0.0001", "0.0003"}
+    assert by_rate["0.0001"] > -0.1
