@@ -53,7 +53,7 @@ def read(summary: Summary) -> list[Reading]:
         agrees = [seen.verdict == "Agrees" for seen in judged]
         budget = updates.index(summary["budget_updates"])
         at_budget = judged[budget - 1]
-        readings.append(Reading(claim, at_budget, judged[-1], _ranges(updates[1:], agrees)))
+        readings.append(Reading(claim, at_budget, judged[-1], ranges(updates[1:], agrees)))
     return readings
 
 
@@ -304,7 +304,7 @@ def _by_budget(evaluation: Summary, va: list[float], td: list[float], digits: st
     )
 
 
-def _ranges(updates: list[int], holds: list[bool]) -> str:
+def ranges(updates: list[int], holds: list[bool]) -> str:
     """Between which updates something holds, as text."""
     spans: list[list[int]] = []
     for i, is_so in enumerate(holds):

@@ -19,6 +19,8 @@ Summary = dict[str, Any]
 
 # A share of the optimal performance; how many updates it takes says who is faster.
 GOOD_SHARE = 0.95
+# Where epsilon counts as close to 0.
+CLOSE_TO_ZERO = 0.2
 
 
 def summarize(setting: Setting, control: ControlResult, evaluation: EvaluationResult) -> Summary:
@@ -53,7 +55,7 @@ def _control(setting: Setting, result: ControlResult) -> Summary:
         "gaps": {f"{new} - {old}": gap(shares[new] - shares[old]) for new, old in pairs},
         "gap_of_va_at_small_epsilons": _contrast(result.epsilons, shares["va"] - shares["dueling"]),
         "updates_to_good_share": {
-            name: _median_updates_to(GOOD_SHARE, values, updates) for name, values in shares.items()
+            name: median_updates_to(GOOD_SHARE, values, updates) for name, values in shares.items()
         },
         "norms": {line: spread(values) for line, values in norms.items()},
         "norm_gap": gap(norms["dueling_mu"] - norms["behavior_dueling_mu"]),
@@ -96,10 +98,6 @@ def gap(differences: np.ndarray) -> Summary:
     return {"mean": seen["mean"], "standard_error": error.tolist()}
 
 
-# Where epsilon counts as close to 0.
-CLOSE_TO_ZERO = 0.2
-
-
 def _contrast(epsilons: np.ndarray, gaps: np.ndarray) -> Summary | None:
     """How much larger the largest gap close to epsilon 0 is than the largest one elsewhere."""
     close = epsilons <= CLOSE_TO_ZERO
@@ -111,7 +109,7 @@ def _contrast(epsilons: np.ndarray, gaps: np.ndarray) -> Summary | None:
     return gap(gaps[rows, near] - gaps[rows, far])
 
 
-def _median_updates_to(share: float, values: np.ndarray, updates: np.ndarray) -> list[int | None]:
+def median_updates_to(share: float, values: np.ndarray, updates: np.ndarray) -> list[int | None]:
     """Per condition: from which update on the median run stays above a share; None: it never is."""
     below = values < share
     stays = ~np.flip(np.logical_or.accumulate(np.flip(below, 0), axis=0), 0)  # [P, G, S]

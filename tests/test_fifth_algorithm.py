@@ -48,10 +48,10 @@ train = ["--algorithm=expected", "--network=tiny", "--serial", "--warmup-steps=2
          "--samples-per-insert=1", "--publish-period-updates=1", "--max-episode-frames=200"]
 said("train", *train, "--run-dir", str(runs / "one"))
 said("report", str(runs), "--out", "page", "--resamples=10")
-said("tabular", "--seeds=1", "--updates=50", "--epsilons", "0.5", "--epsilon=0.5",
-     "--trajectories=1", "--budgets", "1", "--out", "study")
+said("tabular", "--seeds=1", "--updates=50", "--max-updates=50", "--epsilons", "0.5",
+     "--epsilon=0.5", "--trajectories=1", "--budgets", "1", "--out", "study")
 planned = plan_suite(SuiteRequest(), (), lambda args: parse_train(args).config)
-figures = json.loads(pathlib.Path("study/summary.json").read_text())["figures"]
+studied = json.loads(pathlib.Path("study/summary.json").read_text())["gradients"]["per-step"]
 rows = list(read_rows(runs / "one" / "metrics.jsonl"))
 print(json.dumps({
     "train help": said("train", "--help"),
@@ -59,7 +59,7 @@ print(json.dumps({
     "suite": sorted({run.algorithm for run in planned}),
     "updates": max(row["updates"] for row in rows if row["role"] == "learner"),
     "report": [row["method"] for row in csv.DictReader(open("page/scores.csv"))],
-    "study": list(figures["performance_by_epsilon"]["algorithms"]),
+    "study": list(studied["control"]["share_of_optimal"]),
     "page": pathlib.Path("study/tabular.md").read_text(),
 }))
 """

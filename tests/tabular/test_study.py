@@ -22,7 +22,7 @@ from tabular.setting import (
     check_setting,
 )
 from tabular.study import PAGE, run_study
-from tabular.summary import Summary, _median_updates_to, spread
+from tabular.summary import Summary, median_updates_to, spread
 
 SMALL = Setting(
     seeds=2,
@@ -159,16 +159,16 @@ def test_every_verdict_is_by_two_standard_errors(study, gap, agrees):
 
 def test_a_claim_tells_between_which_updates_it_holds():
     updates = [10, 20, 30, 40, 50]
-    assert readings._ranges(updates, [False, True, True, False, True]) == "20 to 30, from 50 on"
-    assert readings._ranges(updates, [True, False, False, False, False]) == "at 10"
-    assert readings._ranges(updates, [False] * 5) == "never"
+    assert readings.ranges(updates, [False, True, True, False, True]) == "20 to 30, from 50 on"
+    assert readings.ranges(updates, [True, False, False, False, False]) == "at 10"
+    assert readings.ranges(updates, [False] * 5) == "never"
 
 
 def test_the_updates_to_a_share_count_only_where_it_is_kept():
     updates = np.array([0, 10, 20, 30])
     shares = np.array([[0.0, 0.0], [0.96, 0.0], [0.5, 0.0], [0.97, 0.99]])[:, None]
-    assert _median_updates_to(0.95, shares, updates) == [30]
-    assert _median_updates_to(0.98, shares, updates) == [None]
+    assert median_updates_to(0.95, shares, updates) == [30]
+    assert median_updates_to(0.98, shares, updates) == [None]
 
 
 @pytest.mark.parametrize(
