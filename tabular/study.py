@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import jax
 
+from learner.losses import ALGORITHMS
 from tabular import control, curves, evaluation, figures, page, sampled, theorems
 from tabular.control import Instance
 from tabular.curves import Advance
@@ -56,7 +57,7 @@ class _Counter:
     """Turns points done into the share of the whole study that is done."""
 
     def __init__(self, setting: Setting, report: Report) -> None:
-        runs = len(control.ALGORITHMS) * len(setting.control_epsilons)
+        runs = len(ALGORITHMS) * len(setting.control_epsilons)
         runs += len(evaluation.LEARNERS) * len(setting.budgets)
         points = sum(
             runs * len(curves.points(setting.under(gradient))) for gradient in setting.gradients
