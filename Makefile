@@ -20,7 +20,7 @@ endif
 # Each has a lock for each Python, of what comes on top of the lock of that Python.
 ACCELERATORS := cuda tpu
 ifeq ($(DEVICE),)
-DEVICE := $(or $(patsubst $(VENV)/.setup-$(VERSION)-%,%,$(wildcard $(VENV)/.setup-$(VERSION)-*)),cpu)
+DEVICE := $(or $(lastword $(subst -, ,$(notdir $(wildcard $(VENV)/.setup-*-*)))),cpu)
 endif
 ifeq ($(filter $(DEVICE),cpu $(ACCELERATORS)),)
 $(error DEVICE=$(DEVICE) is none of cpu $(ACCELERATORS))
