@@ -1,4 +1,4 @@
-"""The actor's loop: act in E games, turn the steps into n-step items, write them.
+"""The actor's loop: act in E games, turn the steps into rows and items, write them.
 
 Edges are callables: `get_params` gives the newest parameters with their age, `write` takes rows and
 items, `report` takes metrics. One batched forward per step serves all games.
@@ -63,6 +63,7 @@ class Actor:
         *,
         epsilon_fn: EpsilonFn,
         n_step: int,
+        item_transitions: int,
         gamma: float,
         rng: np.random.Generator,
         pipeline_depth: Literal[0, 1],
@@ -73,7 +74,7 @@ class Actor:
         self._gamma = gamma
         self._rng = rng
         self._pipeline_depth = pipeline_depth
-        self._streams = [NStepStream(n_step) for _ in range(environment.num_envs)]
+        self._streams = [NStepStream(n_step, item_transitions) for _ in range(environment.num_envs)]
         self._stacks = environment.reset().observation.stack
         self._episode_return = np.zeros(environment.num_envs)
         self._unwritten: _Played | None = None
@@ -122,15 +123,15 @@ class Actor:
         return {
             "rng": pack_rng(self._rng),
             "episode_return": self._episode_return.copy(),
-            "episode_steps": np.array([stream.episode_steps for stream in self._streams]),
+            "streams": np.stack([stream.state() for stream in self._streams]),
             "frames_played": np.array(self.frames_played),
         }
 
     def restore(self, state: Mapping[str, np.ndarray], stacks: np.ndarray) -> None:
         """Goes on from a `state`, with the games where they were then."""
         unpack_rng(self._rng, state["rng"])
-        for stream, steps in zip(self._streams, state["episode_steps"].tolist(), strict=True):
-            stream.episode_steps = steps
+        for stream, stored in zip(self._streams, state["streams"], strict=True):
+            stream.restore(stored)
         self._episode_return = state["episode_return"].copy()
         self.frames_played = int(state["frames_played"])
         self._stacks = stacks
@@ -159,7 +160,9 @@ class Actor:
         episode_frames = stream.episode_steps * self._environment.action_repeat
         final_frame = timestep.observation.stack[game, -1]
         terminated = bool(timestep.discount[game] == 0.0)
-        self._edges.write(game, stream.end(final_frame, terminated=terminated))
+        end = stream.end(final_frame, terminated=terminated)
+        if end.rows:
+            self._edges.write(game, end)
         self._edges.report(
             {
                 "frames": frames,

@@ -144,7 +144,7 @@ def batches_per_second(config: Config) -> float:
     """Batches of the config's size from a real server to the device, with nothing done to them."""
     with replay_process(config) as server:
         with writing(config, server.address) as write:
-            play = increments(record_rows(config), config.learner.n_step)
+            play = increments(config, record_rows(config))
             for _ in range(_FILL_STEPS):
                 write(next(play))
         draw = make_draw(config, server.address)

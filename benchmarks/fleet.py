@@ -59,17 +59,23 @@ def measure(config: Config, actors: int, seconds: float, *, sample: bool) -> Poi
         if sample:
             jobs.append(functools.partial(_sampler, config, server.address))
         with in_background(functools.partial(_publish, config, server.address), *jobs) as stop:
-            _wait_for_traffic(server.address, sample=sample)
-            return _watch(server, actors, seconds, stop, ages, len(shares))
+            _wait_for_traffic(config, server.address, sample=sample)
+            return _watch(config, server, actors, seconds, stop, ages, len(shares))
 
 
 def _watch(
-    server: ReplayProcess, actors: int, seconds: float, stop: Event, ages: Any, shares: int
+    config: Config,
+    server: ReplayProcess,
+    actors: int,
+    seconds: float,
+    stop: Event,
+    ages: Any,
+    shares: int,
 ) -> Point:
-    client = reverb.Client(server.address)
-    began, before, cores = time.monotonic(), read_counts(client), server.core_seconds()
+    client, layout = reverb.Client(server.address), item_layout(config)
+    began, before, cores = time.monotonic(), read_counts(client, layout), server.core_seconds()
     time.sleep(seconds)
-    after, used = read_counts(client), server.core_seconds() - cores
+    after, used = read_counts(client, layout), server.core_seconds() - cores
     elapsed = time.monotonic() - began
     stop.set()
     seen = [age for _ in range(shares) for age in ages.get(timeout=_AGES_SECONDS)]
@@ -82,11 +88,11 @@ def _watch(
     )
 
 
-def _wait_for_traffic(address: str, *, sample: bool) -> None:
-    client = reverb.Client(address)
+def _wait_for_traffic(config: Config, address: str, *, sample: bool) -> None:
+    client, layout = reverb.Client(address), item_layout(config)
     deadline = time.monotonic() + _START_SECONDS
     while True:
-        table = read_counts(client)
+        table = read_counts(client, layout)
         if table.inserts > _FILL_STEPS and (table.samples > 0 or not sample):
             return
         if time.monotonic() > deadline:
@@ -121,7 +127,7 @@ def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -
     with ExperienceWriter(
         client, item_layout(config), num_streams=actors, should_stop=stop.is_set
     ) as writer:
-        plays = [increments(rows, config.learner.n_step) for _ in range(actors)]
+        plays = [increments(config, rows) for _ in range(actors)]
         while not stop.is_set():
             for stream, play in enumerate(plays):
                 writer.write(stream, *next(play))

@@ -14,6 +14,7 @@ from actors.environment import AtariBatch
 from actors.evaluate import EpisodeScores, play_episodes, play_frames
 from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
+from actors.observation import STACK_SIZE
 from actors.resume import RecordedBatch
 from launch.config import Config
 from launch.device import JAX_PLATFORMS, Device, DeviceName
@@ -21,6 +22,7 @@ from launch.errors import InputError
 from launch.names import find_architecture, find_loss
 from launch.seeds import seed_for
 from learner.backend import Backend, backend_for
+from learner.cutting import Cut
 from learner.loop import Periods
 from learner.losses import BEHAVIOR_LOSSES
 from learner.networks import Network, make_network
@@ -168,6 +170,7 @@ def make_actor(
         edges,
         epsilon_fn=make_epsilon(config, index),
         n_step=config.learner.n_step,
+        item_transitions=config.item_transitions,
         gamma=config.learner.gamma,
         rng=np.random.default_rng(seeds),
         pipeline_depth=pipeline_depth,
@@ -203,6 +206,16 @@ def make_learner(config: Config, backend: Backend | None = None) -> tuple[Learne
     key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
     state = init_state(network, make_optimizer(options), key)
     return state, jax.jit(update, donate_argnames=("state",))
+
+
+def make_cut(config: Config) -> Cut:
+    """How sampled items become the batches of the learner's updates."""
+    return Cut(
+        n_step=config.learner.n_step,
+        item_transitions=config.item_transitions,
+        batch_size=config.learner.batch_size,
+        stack_size=STACK_SIZE,
+    )
 
 
 def optimizer_options(config: Config) -> OptimizerOptions:

@@ -21,6 +21,8 @@ from launch.bounds import COUNT, FRAMES, POSITIVE, SEED, SHARE, Bounds
 from launch.device import DeviceName
 from launch.quantity import WHOLE
 
+# Longer items would save little more, and an actor's last incomplete ones are lost.
+_MOST_ITEM_TRANSITIONS = 8
 PresetName = Literal["cpu", "paper"]
 Frames = Annotated[int, FRAMES, WHOLE]  # or as many agent steps
 
@@ -89,6 +91,8 @@ class ReplayConfig:
     """How often an agent step is sampled on average (8 = a batch of 32 every 4 steps)."""
     error_buffer: Annotated[float | None, POSITIVE] = None
     """Samples by which the ratio may be off before one side waits; None chooses."""
+    sample_streams: Annotated[int | None, Bounds(1, 64)] = None
+    """Streams the learner samples by, each with threads of its own; None: one for two cores."""
     prioritized: bool = False
     """Sample in proportion to absolute error instead of uniformly."""
     priority_alpha: Annotated[float, SHARE] = 0.6
@@ -197,9 +201,25 @@ class Config:
         return steps * self.environment.action_repeat
 
     @property
-    def sampled_items(self) -> int:
+    def sampled_transitions(self) -> int:
         """Transitions taken from replay at a time."""
         return self.learner.batch_size * self.learner.updates_per_dispatch
+
+    @property
+    def item_transitions(self) -> int:
+        """Transitions in an item of replay: one for each update of a call, or a part of them.
+
+        Priorities are of single transitions.
+        """
+        if self.replay.prioritized:
+            return 1
+        updates = self.learner.updates_per_dispatch
+        return max(size for size in range(1, _MOST_ITEM_TRANSITIONS + 1) if updates % size == 0)
+
+    @property
+    def sampled_items(self) -> int:
+        """Items taken from replay at a time."""
+        return self.sampled_transitions // self.item_transitions
 
     @property
     def scheduled_frames(self) -> int:

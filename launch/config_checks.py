@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from actors.games import UnknownGameError, check_game
+from actors.n_step import shortest_truncated_steps
 from launch import names
 from launch.bounds import Bounds
 from launch.config import Config
@@ -23,6 +24,7 @@ def check_config(config: Config) -> None:
         bounds.check(**{name: value})
     _check_warmup(config)
     _check_noops(config)
+    _check_episodes(config)
     replay_limit(config)
     check_names(config)
 
@@ -115,4 +117,17 @@ def _check_noops(config: Config) -> None:
         raise InputError(
             f"min_noops={fewest} must be less than max_episode_frames={frames}: an episode would "
             "end before it starts"
+        )
+
+
+def _check_episodes(config: Config) -> None:
+    environment = config.environment
+    # On the safe side: no-ops at the start may count as steps of the episode.
+    played = environment.max_episode_frames // environment.action_repeat - environment.max_noops
+    least = shortest_truncated_steps(config.learner.n_step, config.item_transitions)
+    if least > 1 and played < least:
+        raise InputError(
+            f"max_episode_frames={environment.max_episode_frames} can cut an episode off before "
+            f"{least} steps, which items of {config.item_transitions} transitions have no room "
+            "for; raise it, or lower --updates-per-dispatch"
         )

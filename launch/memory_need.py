@@ -22,7 +22,7 @@ _ROLE_BYTES = {
     "replay": 250 * _MIB,
 }
 _GAME_BYTES = _MIB
-_SAMPLED_ITEM_BYTES = _MIB // 2
+_SAMPLED_BYTES = _MIB // 2
 
 
 class MemoryNeed(NamedTuple):
@@ -42,7 +42,7 @@ def memory_need(config: Config, names: Sequence[NodeName]) -> MemoryNeed:
     """What these nodes of a run need on the host that they are on."""
     roles = [name.role for name in names]
     actor = _ROLE_BYTES["actor"] + config.actor.envs_per_actor * _GAME_BYTES
-    batches = config.sampled_items * _SAMPLED_ITEM_BYTES if "learner" in roles else 0
+    batches = config.sampled_transitions * _SAMPLED_BYTES if "learner" in roles else 0
     # The learner's host has the table, in a process of its own or not.
     table = replay_bytes_estimate(config) if "learner" in roles else 0
     others = sum(_ROLE_BYTES[role] for role in roles if role != "actor")

@@ -1,11 +1,13 @@
-"""What a config asks of replay: its rate limit, the batches in flight, and room in memory."""
+"""What a config asks of replay: its rate limit, the streams that sample, and room in memory."""
 
 from launch.config import Config
 from launch.errors import InputError
+from launch.machine import usable_cores
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
 
-IN_FLIGHT_BATCHES = 2
-# Two compressed frames' worth of a busy game, with Reverb's own records; Pong needs about half.
+# A stream keeps about one core busy with unpacking, and the learner needs others.
+_LEAST_STREAMS, _MOST_STREAMS = 2, 8
+# Two compressed frames' worth of a busy game, with Reverb's own records; Pong needs a third.
 _BYTES_PER_STEP = 4096
 
 
@@ -15,12 +17,21 @@ def replay_limit(config: Config) -> RateLimit:
         return make_rate_limit(
             samples_per_insert=config.replay.samples_per_insert,
             warmup_steps=config.replay.warmup_steps,
-            batch_size=config.sampled_items,
-            in_flight_batches=IN_FLIGHT_BATCHES,
+            batch_size=config.sampled_transitions,
+            in_flight_batches=sample_streams(config),
+            item_transitions=config.item_transitions,
             error_buffer=config.replay.error_buffer,
         )
     except RateLimitError as error:
         raise InputError(str(error)) from None
+
+
+def sample_streams(config: Config) -> int:
+    """Streams the learner samples by, with the default filled in from the cores of this host."""
+    given = config.replay.sample_streams
+    if given is not None:
+        return given
+    return max(_LEAST_STREAMS, min(usable_cores() // 2, _MOST_STREAMS))
 
 
 def replay_bytes_estimate(config: Config) -> int:

@@ -9,6 +9,7 @@ update needs.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from learner.cutting import TakeStacks, take_on_device
 from learner.networks import PLAIN_LAYERS, Layers
 from learner.optimizers import OptimizerOptions, Step, make_optimizer, optax_step
 
@@ -19,6 +20,7 @@ class Backend(NamedTuple):
     layers: Layers
     make_step: Callable[[OptimizerOptions], Step]  # for the state of `make_optimizer`
     unroll_updates: bool  # see `learner.update.repeat_update`
+    take_stacks: TakeStacks  # frames of sampled items into stacks on the device
     prepare_process: Callable[[], None]  # to be called by a process before it updates
 
 
@@ -35,6 +37,7 @@ PLAIN = Backend(
     layers=PLAIN_LAYERS,
     make_step=_plain_step,
     unroll_updates=False,
+    take_stacks=take_on_device,
     prepare_process=lambda: None,
 )
 
@@ -42,11 +45,13 @@ PLAIN = Backend(
 def _cpu() -> Backend:
     from learner.cpu.allocator import keep_freed_memory
     from learner.cpu.layers import LAYERS
+    from learner.cpu.stacks import take_on_host
 
     return Backend(
         layers=LAYERS,
         make_step=_fused_step,
         unroll_updates=True,  # convolutions in a loop of XLA's take seven times as long there
+        take_stacks=take_on_host,
         prepare_process=keep_freed_memory,
     )
 

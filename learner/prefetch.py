@@ -1,39 +1,52 @@
 """Keeps a few batches ready on the device while the learner computes.
 
-A thread draws from the source and transfers; the loop takes with a bound. Whatever ends the thread
-surfaces in `get`: an error is raised there, never lost.
+A thread for each source draws from it and transfers; the loop takes with a bound. Whatever ends a
+thread surfaces in `get`: an error is raised there, never lost.
 """
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+_JOIN_SECONDS = 10.0
+
 
 class Prefetcher(Generic[T]):
-    """A bounded buffer filled by one thread. Use as a context manager."""
+    """A bounded buffer filled by one thread per source. Use as a context manager."""
 
-    def __init__(self, source: Callable[[], T | None], *, depth: int = 2):
-        """`source` returns the next batch, or None if none came within its own time limit."""
+    def __init__(self, *sources: Callable[[], T | None], depth: int = 2):
+        """A source returns the next batch, or None if none came within its own time limit."""
         if depth < 1:
             raise ValueError(f"depth={depth}: at least one batch must fit")
-        self._source = source
         self._queue: queue.Queue[T] = queue.Queue(maxsize=depth)
         self._stop = threading.Event()
         self._error: BaseException | None = None
-        self.rounds = 0  # how often the source has answered, with a batch or without
-        self._thread = threading.Thread(target=self._fill, name="prefetch", daemon=True)
+        self._rounds = [0] * len(sources)
+        self._threads = [
+            threading.Thread(target=self._fill, args=numbered, name="prefetch", daemon=True)
+            for numbered in enumerate(sources)
+        ]
 
     def __enter__(self) -> "Prefetcher[T]":
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._stop.set()
-        # The source bounds its own waits, so this join is short; a dead server must not hold us.
-        self._thread.join(timeout=10.0)
+        # Sources bound their own waits, so this is short; a dead server must not hold us.
+        deadline = time.monotonic() + _JOIN_SECONDS
+        for thread in self._threads:
+            thread.join(timeout=max(deadline - time.monotonic(), 0.0))
+
+    @property
+    def rounds(self) -> int:
+        """How often sources have answered, with a batch or without."""
+        return sum(self._rounds)
 
     @property
     def ready(self) -> int:
@@ -50,15 +63,16 @@ class Prefetcher(Generic[T]):
                 raise self._error from None
             return None
 
-    def _fill(self) -> None:
+    def _fill(self, number: int, source: Callable[[], T | None]) -> None:
         try:
             while not self._stop.is_set():
-                item = self._source()
-                self.rounds += 1
+                item = source()
+                self._rounds[number] += 1
                 if item is not None:
                     self._put(item)
         except BaseException as error:
             self._error = error
+            self._stop.set()  # the others must not hide it by going on
 
     def _put(self, item: T) -> None:
         while not self._stop.is_set():

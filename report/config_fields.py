@@ -14,6 +14,7 @@ OPERATIONAL_FIELDS = frozenset(
         "stale_params_seconds",
         "port",
         "colocate",
+        "sample_streams",
         "report_seconds",
         "stuck_seconds",
         "checkpoint_seconds",

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import reverb
 
+from reverb_server import stored_layout, tables
+
 _DONE = "DONE"
 _BLOCK_BYTES = 1 << 16
 # What Reverb turns a failed status into depends on its code: a full disk is an IndexError.
@@ -31,15 +33,17 @@ class Written(NamedTuple):
 class CheckpointFolder:
     """The folder Reverb writes to; `<folder>.previous` beside it exists only while it does."""
 
-    def __init__(self, directory: pathlib.Path):
+    def __init__(self, directory: pathlib.Path, layout: tables.ItemLayout):
+        """`layout` is that of the items which the server is to hold."""
         self._directory = directory
+        self._layout = layout
         self._aside = directory.with_name(directory.name + ".previous")
 
     def make_checkpointer(self) -> reverb.checkpointers.CheckpointerBase:
         """For the server: restores what is there (the default one uses a temporary folder)."""
         self._directory.mkdir(exist_ok=True)
         self._finish_interrupted()
-        self._move_damaged_away()
+        self._move_unusable_away()
         return reverb.checkpointers.DefaultCheckpointer(str(self._directory))
 
     def write(self, client: reverb.Client) -> Written | None:
@@ -62,19 +66,29 @@ class CheckpointFolder:
             shutil.rmtree(self._aside)
         return Written(seconds, sum(file.stat().st_size for file in path.iterdir()))
 
-    def _move_damaged_away(self) -> None:
+    def _move_unusable_away(self) -> None:
         """The server would not start on a torn checkpoint, and so never again."""
-        for folder in self._directory.iterdir():
-            if (folder / _DONE).exists() and not is_whole(folder):
-                damaged = self._directory.with_name(self._directory.name + ".damaged")
-                logging.error(
-                    "replay checkpoint %s is damaged: moved to %s; replay starts without it",
-                    folder,
-                    damaged,
-                )
-                if damaged.exists():
-                    shutil.rmtree(damaged)
-                folder.rename(damaged)
+        for folder in list(self._directory.iterdir()):
+            if not (folder / _DONE).exists():
+                continue
+            if not is_whole(folder):
+                self._move_away(folder, "damaged", "is damaged")
+            elif not stored_layout.fits(folder, self._layout):
+                # Of an earlier version, say. What the learner knows is in checkpoints of its own.
+                self._move_away(folder, "other_layout", "holds items of another layout")
+
+    def _move_away(self, folder: pathlib.Path, suffix: str, why: str) -> None:
+        away = self._directory.with_name(f"{self._directory.name}.{suffix}")
+        logging.error(
+            "replay checkpoint %s %s: moved to %s; replay starts empty, and learning waits for "
+            "the warm-up again",
+            folder,
+            why,
+            away,
+        )
+        if away.exists():
+            shutil.rmtree(away)
+        folder.rename(away)
 
     def _finish_interrupted(self) -> None:
         """Ends what a write left undone that was interrupted, in this process or in one before."""

@@ -16,7 +16,10 @@ class OthersAwayError(Exception):
 
 
 class TableCounts(NamedTuple):
-    """Counters of `replay` since the server started (or since the checkpoint it restored)."""
+    """Counters of `replay` since the server started (or since the checkpoint it restored).
+
+    In agent steps and sampled transitions.
+    """
 
     inserts: int
     samples: int
@@ -28,12 +31,14 @@ def table_info(client: reverb.Client, table: str, timeout_seconds: int = _ANSWER
     return client.server_info(timeout=timeout_seconds)[table]
 
 
-def read_counts(client: reverb.Client, timeout_seconds: int = _ANSWER_SECONDS) -> TableCounts:
+def read_counts(
+    client: reverb.Client, layout: tables.ItemLayout, timeout_seconds: int = _ANSWER_SECONDS
+) -> TableCounts:
     """What the `replay` table has counted so far."""
     info = table_info(client, tables.REPLAY, timeout_seconds)
     limiter = info.rate_limiter_info
     return TableCounts(
-        inserts=limiter.insert_stats.completed,
-        samples=limiter.sample_stats.completed,
-        size=info.current_size,
+        inserts=layout.steps_in(limiter.insert_stats.completed),
+        samples=layout.steps_in(limiter.sample_stats.completed),
+        size=layout.steps_in(info.current_size),
     )

@@ -1,7 +1,8 @@
 """Range checks on sampled items: what a stranger inserts may fit the signature and still be junk.
 
 Reverb's port asks nobody who they are, so an item is believed only as far as it could have come
-from an actor: whole action numbers, clipped rewards, discounts and exploration rates in [0, 1].
+from an actor: whole action numbers, clipped rewards, discounts and exploration rates in [0, 1], as
+many rows before it as a stack shows, and a flag that is 0 or 1.
 Frames need no check: every byte is a shade of gray.
 """
 
@@ -10,14 +11,16 @@ import numpy as np
 from reverb_server.tables import Step
 
 
-def plausible(steps: Step, num_actions: int) -> np.ndarray:
-    """Whether each item, a line of `steps`' columns [B, n], could be an actor's; bool [B]."""
+def plausible(steps: Step, num_actions: int, stack_size: int) -> np.ndarray:
+    """Whether each item, a line of `steps`' columns [B, rows], could be an actor's; bool [B]."""
     # A NaN fails every comparison.
     good = (
         (np.abs(steps.reward) <= 1.0) & _within(steps.discount, 1.0) & _within(steps.epsilon, 1.0)
     )
-    for number in (steps.action, steps.greedy):
-        good &= _within(number, num_actions - 1) & (number == np.floor(number))
+    whole = {num_actions: (steps.action, steps.greedy), stack_size: (steps.age,), 2: (steps.final,)}
+    for kinds, columns in whole.items():
+        for number in columns:
+            good &= _within(number, kinds - 1) & (number == np.floor(number))
     return good.all(axis=1)
 
 

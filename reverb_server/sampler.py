@@ -17,9 +17,8 @@ from reverb_server import careful_draw, range_check, tables
 class SampledBatch(NamedTuple):
     """A batch of items, and how it was drawn."""
 
-    o_tm1: np.ndarray  # uint8 [B, stack, height, width]
-    o_t: np.ndarray  # uint8 [B, stack, height, width]
-    steps: tables.Step  # of columns, float32 [B, n]
+    frames: np.ndarray  # uint8 [B, rows, height, width]
+    steps: tables.Step  # of columns, float32 [B, rows]
     keys: np.ndarray  # uint64 [B]
     weights: np.ndarray  # float32 [B]: importance corrections, at most 1
 
@@ -29,7 +28,6 @@ def make_dataset(
     layout: tables.ItemLayout,
     *,
     batch_size: int,
-    in_flight_batches: int,
     timeout_seconds: float,
 ) -> Any:
     """An endless TensorFlow dataset of batches; it ends when the limiter holds it back for long."""
@@ -39,16 +37,18 @@ def make_dataset(
         table=tables.REPLAY,
         dtypes={name: spec.dtype for name, spec in signature.items()},
         shapes={name: spec.shape for name, spec in signature.items()},
-        # Unpacking is most of the work, and a stream has one thread for it. What is in
-        # flight, and so how far the ratio may be off, is the same as with a single stream.
         max_in_flight_samples_per_worker=batch_size,
-        num_workers_per_iterator=in_flight_batches,
+        num_workers_per_iterator=1,
         rate_limiter_timeout_ms=int(timeout_seconds * 1000),
     ).batch(batch_size, drop_remainder=True)
 
 
 class BatchSampler:
-    """An endless source of batches; None when nothing came within the time limit."""
+    """An endless source of batches; None when nothing came within the time limit.
+
+    It is one stream, whose items are unpacked by a thread of Reverb's. Whoever has more cores for
+    sampling opens several.
+    """
 
     def __init__(
         self,
@@ -56,22 +56,20 @@ class BatchSampler:
         layout: tables.ItemLayout,
         *,
         batch_size: int,
-        in_flight_batches: int,
         prioritization: tables.Prioritization | None,
         num_actions: int,
         timeout_seconds: float = 2.0,
     ):
-        """`num_actions` bounds what an actor of this run can have done."""
+        """A batch has `batch_size` items; `num_actions` bounds what an actor can have done."""
         options = tf.data.Options()
         # TensorFlow only moves bytes here; the cores belong to JAX.
-        options.threading.private_threadpool_size = 2
+        options.threading.private_threadpool_size = 1
         options.threading.max_intra_op_parallelism = 1
         options.experimental_optimization.apply_default_optimizations = False
         self._dataset = make_dataset(
             server_address,
             layout,
             batch_size=batch_size,
-            in_flight_batches=in_flight_batches,
             timeout_seconds=timeout_seconds,
         ).with_options(options)
         self._client = reverb.Client(server_address)
@@ -80,7 +78,7 @@ class BatchSampler:
         self._num_actions = num_actions
         # What a stream may have taken from the table without handing it over: what is in flight,
         # a batch being put together, and one that waits.
-        self.stream_items = batch_size * (in_flight_batches + 2)
+        self.stream_items = 3 * batch_size
         self._draw = careful_draw.CarefulDraw(self._client, layout)
         self._timeout_seconds = timeout_seconds
         self._careful_items = 0  # still to be drawn one by one
@@ -133,8 +131,8 @@ class BatchSampler:
 
     def _checked(self, item: tables.Item, info: reverb.SampleInfo) -> SampledBatch | None:
         steps = tables.unpack_steps(item.steps)
-        batch = SampledBatch(item.o_tm1, item.o_t, steps, info.key, self._weights(info))
-        good = range_check.plausible(steps, self._num_actions)
+        batch = SampledBatch(item.frames, steps, info.key, self._weights(info))
+        good = range_check.plausible(steps, self._num_actions, self._layout.stack_size)
         return batch if good.all() else self._without_junk(batch, good)
 
     def _reject(self, num_items: int, what: str) -> None:
@@ -154,8 +152,7 @@ class BatchSampler:
             return None
         indices = range_check.refill_indices(good)
         return SampledBatch(
-            o_tm1=batch.o_tm1[indices],
-            o_t=batch.o_t[indices],
+            frames=batch.frames[indices],
             steps=tables.Step(*(column[indices] for column in batch.steps)),
             keys=batch.keys[indices],
             weights=batch.weights[indices],

@@ -21,6 +21,7 @@ _BYTES_PER_INSERT = 1 << 16
 
 def serve(
     served: Sequence[reverb.Table],
+    layout: tables.ItemLayout,
     *,
     port: int,
     checkpoint_directory: pathlib.Path,
@@ -41,14 +42,14 @@ def serve(
     rows of telemetry far larger than ours: they are dropped.
     """
     check_port_free(port)
-    folder = CheckpointFolder(checkpoint_directory)
+    folder = CheckpointFolder(checkpoint_directory, layout)
     server = reverb.Server(list(served), port=port, checkpointer=folder.make_checkpointer())
     client = reverb.Client(f"localhost:{server.port}")
     guard = _MemoryGuard(client, telemetry_bytes)
     saved_at = reported_at = clock()
     try:
         while not wait_for_stop(min(report_seconds, _ASK_SECONDS)):
-            row = _counts(client)
+            row = _counts(client, layout)
             if row:
                 on_answer(row["inserts"])
                 guard.look(row["inserts"])
@@ -67,7 +68,7 @@ def serve(
                 continue
             report(row)
             reported_at = clock()
-        last = _counts(client) | _memory() | _checkpoint(client, folder)
+        last = _counts(client, layout) | _memory() | _checkpoint(client, folder)
         report(last)
         if "checkpoint_failed" in last:
             raise OSError("no last replay checkpoint was written; the one before is kept")
@@ -93,10 +94,10 @@ class _MemoryGuard:
             self._client.reset(tables.TELEMETRY)
 
 
-def _counts(client: reverb.Client) -> dict[str, Any]:
+def _counts(client: reverb.Client, layout: tables.ItemLayout) -> dict[str, Any]:
     """What the table has counted; nothing when there is no answer in time."""
     try:
-        table = read_counts(client)
+        table = read_counts(client, layout)
     except SERVER_AWAY as error:
         # The server runs in this process: it is overloaded, not gone. The next report tells more.
         logging.warning("the replay server is slow to answer: %s", error)

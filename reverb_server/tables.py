@@ -1,8 +1,11 @@
 """The three tables: names, signatures, selectors, limits; and what an item of `replay` holds.
 
-An item is two stacks of single frames and `steps`, one line of `Step` per row of its window. The
-numbers of a step share one column because every column of every row is a chunk of its own, with its
-own key, header and compression; two columns cost half of what six do.
+An item is one slice of a game's rows, with several transitions in it: single frames, and `steps`,
+one line of `Step` for each of them. The numbers of a step share one column because every column of
+every row is a chunk of its own, with its own key, header and compression.
+
+Reverb counts items; everyone else counts agent steps and transitions. They are converted by
+`ItemLayout` alone.
 """
 
 import dataclasses
@@ -33,28 +36,39 @@ class Step(NamedTuple):
     discount: Any
     epsilon: Any
     greedy: Any
+    age: Any  # rows before it in its episode, as far as a stack reaches
+    final: Any  # 1 for the frame that a truncated episode ended with, else 0
 
 
 class Item(NamedTuple):
     """The parts of an item of `replay`, which Reverb knows by these names."""
 
-    o_tm1: Any  # uint8 [stack, height, width]
-    o_t: Any  # uint8 [stack, height, width]
-    steps: Any  # float32 [n, fields of Step]
+    frames: Any  # uint8 [rows, height, width]
+    steps: Any  # float32 [rows, fields of Step]
 
 
 @dataclasses.dataclass(frozen=True)
 class ItemLayout:
     """The sizes that all items of a run share."""
 
-    n_step: int
-    stack_shape: tuple[int, int, int]  # frames, height, width
+    rows: int
+    transitions: int  # agent steps that an item stands for
+    frame_shape: tuple[int, int]
+    stack_size: int
 
     def signature(self) -> dict[str, tf.TensorSpec]:
         """Shapes and types of one item."""
-        stack = tf.TensorSpec(self.stack_shape, tf.uint8)
-        steps = tf.TensorSpec([self.n_step, len(Step._fields)], tf.float32)
-        return Item(o_tm1=stack, o_t=stack, steps=steps)._asdict()
+        frames = tf.TensorSpec([self.rows, *self.frame_shape], tf.uint8)
+        steps = tf.TensorSpec([self.rows, len(Step._fields)], tf.float32)
+        return Item(frames=frames, steps=steps)._asdict()
+
+    def items_for(self, steps: int) -> int:
+        """Items that hold at least so many steps."""
+        return -(-steps // self.transitions)
+
+    def steps_in(self, items: int) -> int:
+        """Agent steps, or sampled transitions, in so many items."""
+        return items * self.transitions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,11 +97,11 @@ def make_tables(
         REPLAY,
         sampler=sampler,
         remover=reverb.selectors.Fifo(),
-        max_size=capacity_steps,
+        max_size=layout.items_for(capacity_steps),
         rate_limiter=reverb.rate_limiters.SampleToInsertRatio(
             samples_per_insert=rate_limit.samples_per_insert,
-            min_size_to_sample=rate_limit.warmup_steps,
-            error_buffer=rate_limit.error_buffer,
+            min_size_to_sample=layout.items_for(rate_limit.warmup_steps),
+            error_buffer=rate_limit.error_buffer / layout.transitions,
         ),
         signature=layout.signature(),
     )

@@ -1,4 +1,4 @@
-"""Writes experience: one Reverb stream per game, frames once, items as slices of them."""
+"""Writes experience: one Reverb stream per game, frames once, items as slices of it."""
 
 import logging
 import time
@@ -13,11 +13,11 @@ from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
 
 _FRAME, _STEP = "frame", "step"
 _NEW_PRIORITY = 1.0
-# Rows per chunk. Every chunk costs the server a record, and every item a reference to each chunk it
-# touches. On Pong (n = 10) a step takes 4.8 KB with chunks of 1 and 1, 3.2 KB with 1 and 10, 2.3 KB
-# with 2 and 10: two frames side by side compress into little more than one. Longer frame chunks
-# would save little more and send frames nobody asked for.
-_FRAME_CHUNK, _STEP_CHUNK = 2, 10
+# Rows per chunk. Every chunk costs the server a record and the sampler a parse; frames side by side
+# compress well, but frames of a chunk that an item does not show are sent in vain. On Pong a step
+# takes 2.1 KB with chunks of 1 frame, 1.4 KB with 2, 1.1 KB with 4.
+_FRAME_CHUNK, _STEP_CHUNK = 4, 10
+_PENDING_STEPS = 20
 _WAIT_SECONDS = 0.25  # longest wait between two looks at should_stop
 _CLOSE_SECONDS = 1.0  # for the last items of all streams together
 
@@ -37,17 +37,6 @@ class Row(Protocol):
     def frame(self) -> np.ndarray: ...
 
 
-class ItemRows(Protocol):
-    """The rows of each part of a `tables.Item`, as slices that count back from the newest row."""
-
-    @property
-    def o_tm1(self) -> slice: ...
-    @property
-    def o_t(self) -> slice: ...
-    @property
-    def steps(self) -> slice: ...
-
-
 class ExperienceWriter:
     """The streams of one actor. Not thread-safe; use as a context manager."""
 
@@ -58,19 +47,27 @@ class ExperienceWriter:
         *,
         num_streams: int,
         should_stop: Callable[[], bool],
-        max_pending_items: int = 20,
+        max_pending_items: int | None = None,
         timeout_seconds: float = 300.0,
     ):
-        """`max_pending_items` bounds what is buffered per stream while inserts are held back."""
+        """`max_pending_items` bounds what is buffered per stream while inserts are held back.
+
+        None means 20 steps or a little more.
+        """
         _check_signature(client, layout)
         self._streams = [_Stream(client, layout) for _ in range(num_streams)]
         self._should_stop = should_stop
+        if max_pending_items is None:
+            max_pending_items = layout.items_for(_PENDING_STEPS)
         self._max_pending_items = max_pending_items
         self._timeout_seconds = timeout_seconds
         self.waited_seconds = 0.0  # time spent held back by the server, for the actor's report
 
-    def write(self, stream: int, rows: Sequence[Row], items: Sequence[ItemRows]) -> None:
-        """Appends rows to a stream and inserts the items they complete."""
+    def write(self, stream: int, rows: Sequence[Row], items: Sequence[slice]) -> None:
+        """Appends rows to a stream and inserts the items they complete.
+
+        An item is a slice of the stream that counts back from the newest row.
+        """
         self._streams[stream].write(rows, items)
         self._wait_for_room(self._streams[stream])
 
@@ -112,16 +109,16 @@ class _Stream:
     """One TrajectoryWriter."""
 
     def __init__(self, client: reverb.Client, layout: tables.ItemLayout):
-        # An item reaches back over its window, the filler after it, and the first stack. The rest
-        # is for items that wait for a chunk to fill: with less, Reverb may send a frame twice.
-        keep = 2 * layout.n_step + layout.stack_shape[0] + _STEP_CHUNK
+        # The rows of an item, and those of items that wait for a chunk to fill: with less, Reverb
+        # may send a frame twice.
+        keep = layout.rows + _STEP_CHUNK + _FRAME_CHUNK
         # Reverb's own check waits for a server that is away, without bound; ours has been made.
         self._writer = client.trajectory_writer(num_keep_alive_refs=keep, validate_items=False)
         for column, length in ((_FRAME, _FRAME_CHUNK), (_STEP, _STEP_CHUNK)):
             self._writer.configure((column,), num_keep_alive_refs=keep, max_chunk_length=length)
         self._history: dict[str, Any] | None = None
 
-    def write(self, rows: Sequence[Row], items: Sequence[ItemRows]) -> None:
+    def write(self, rows: Sequence[Row], items: Sequence[slice]) -> None:
         for row in rows:
             self._writer.append({_FRAME: row.frame, _STEP: tables.pack_step(row)})
         if self._history is None:
@@ -129,9 +126,7 @@ class _Stream:
             self._history = self._writer.history
         frames, steps = self._history[_FRAME], self._history[_STEP]
         for item in items:
-            parts = tables.Item(
-                o_tm1=frames[item.o_tm1], o_t=frames[item.o_t], steps=steps[item.steps]
-            )
+            parts = tables.Item(frames=frames[item], steps=steps[item])
             self._writer.create_item(tables.REPLAY, _NEW_PRIORITY, parts._asdict())
 
     def flush(self, max_pending_items: int, timeout_seconds: float) -> bool:
@@ -156,6 +151,6 @@ def _check_signature(client: reverb.Client, layout: tables.ItemLayout) -> None:
         raise OthersAwayError(f"replay does not answer: {error}") from error
     if theirs != layout.signature():
         raise SignatureError(
-            f"replay holds items of {theirs}, this actor makes n_step={layout.n_step}; "
+            f"replay holds items of {theirs}, this actor makes items of {layout.rows} rows; "
             "all roles of a run must share one config"
         )

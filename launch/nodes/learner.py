@@ -18,21 +18,22 @@ from launch.learner_state import gives_up_when_diverged, restore, save
 from launch.nodes.learner_heartbeat import LearnerHeartbeat
 from launch.nodes.publishing import make_publish
 from launch.nodes.tables import item_layout, prioritization_of
-from launch.replay import IN_FLIGHT_BATCHES
+from launch.replay import sample_streams
 from launch.run_dir import RunDir
+from launch.seeds import node_seed
 from learner import acting
 from learner.background_save import BackgroundSave
 from learner.checkpoint import Checkpointer
 from learner.divergence import FiniteGuard
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
-from learner.transitions import Transition
 from learner.update import LearnerState, Update
 from reverb_server import sampler, telemetry
 from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.foreign_samples import ForeignSamples
 from reverb_server.params import ParamsPublisher
 from reverb_server.priorities import PriorityUpdater
+from reverb_server.tables import ItemLayout
 
 
 class Parts(NamedTuple):
@@ -64,8 +65,10 @@ def _train(
     state, update = parts.make_learner(config)
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
-    source = make_sampler(config, client.server_address)
-    foreign = ForeignSamples(slack=source.stream_items)
+    layout = item_layout(config)
+    streams = make_streams(config, client.server_address)
+    samplers = [stream.sampler for stream in streams]
+    foreign = ForeignSamples(slack=layout.steps_in(sum(s.stream_items for s in samplers)))
     # A thread, and so a loop of its own that may hang.
     publishing = heartbeat.of_this_process("publisher")
     publisher = ParamsPublisher(
@@ -77,9 +80,10 @@ def _train(
     flatten = jax.jit(acting.flatten_acting)
 
     def counts() -> ReplayCounts | None:
-        found = _counts(client)
+        found = _counts(client, layout)
         if found is not None:
-            foreign.observe(found.samples, source.max_samples)
+            own = layout.steps_in(sum(sampler.max_samples for sampler in samplers))
+            foreign.observe(found.samples, own)
         return found
 
     def report_row(row: dict[str, Any]) -> None:
@@ -87,12 +91,12 @@ def _train(
         row |= {
             "params_version": row["updates"],
             "batches_ready": prefetcher.ready,
-            "rejected_items": source.rejected_items,
+            "rejected_items": sum(sampler.rejected_items for sampler in samplers),
             "foreign_samples": foreign.count,
         }
         report({"frames": frames, **row})
 
-    with Prefetcher(lambda: to_device(source())) as prefetcher:
+    with Prefetcher(*streams) as prefetcher:
         heard = LearnerHeartbeat(
             heart,
             updates=int(state.updates),
@@ -126,44 +130,45 @@ def _train(
         heart.beat(Phase.FINISHED)
 
 
-def make_sampler(config: Config, server_address: str) -> sampler.BatchSampler:
-    """What draws the learner's batches."""
-    environment = config.environment
-    return sampler.BatchSampler(
-        server_address,
-        item_layout(config),
-        batch_size=config.sampled_items,
-        in_flight_batches=IN_FLIGHT_BATCHES,
-        prioritization=prioritization_of(config),
-        num_actions=build.num_actions(environment.game, environment.full_action_set),
-    )
+class BatchStream:
+    """One of the learner's sources of batches on the device, for a thread of its own."""
+
+    def __init__(self, config: Config, server_address: str, seeds: np.random.SeedSequence):
+        environment = config.environment
+        self.sampler = sampler.BatchSampler(
+            server_address,
+            item_layout(config),
+            batch_size=config.sampled_items,
+            prioritization=prioritization_of(config),
+            num_actions=build.num_actions(environment.game, environment.full_action_set),
+        )
+        self._cut = build.make_cut(config)
+        self._rng = np.random.default_rng(seeds)
+        self._take_stacks = build.own_backend().take_stacks
+
+    def __call__(self) -> Batch | None:
+        """The next batch, on its way to the device; None if none came in time."""
+        sampled = self.sampler()
+        return None if sampled is None else self.to_device(sampled)
+
+    def to_device(self, sampled: sampler.SampledBatch) -> Batch:
+        """The batches of all updates of one call, cut from sampled items."""
+        transition = self._cut(sampled.frames, sampled.steps, self._rng, self._take_stacks)
+        # Transitions of an item share its weight; they are several only where all weights are 1.
+        weights = np.repeat(sampled.weights, self._cut.item_transitions)
+        transition, weights = jax.device_put((transition, weights))
+        return Batch(transition, weights, sampled.keys)
 
 
-def to_device(sampled: sampler.SampledBatch | None) -> Batch | None:
-    """A sampled batch, on its way to the device."""
-    if sampled is None:
-        return None
-    transition, weights = jax.device_put((transition_of(sampled), sampled.weights))
-    return Batch(transition, weights, sampled.keys)
+def make_streams(config: Config, server_address: str) -> list[BatchStream]:
+    """What draws the learner's batches, each in a thread of its own."""
+    seeds = node_seed(config, "sampler").spawn(sample_streams(config))
+    return [BatchStream(config, server_address, seed) for seed in seeds]
 
 
-def transition_of(sampled: sampler.SampledBatch) -> Transition:
-    """What the learner calls the parts of sampled items."""
-    steps = sampled.steps
-    return Transition(
-        o_tm1=sampled.o_tm1,
-        o_t=sampled.o_t,
-        a_tm1=steps.action[:, 0].astype(np.int32),
-        r_t=np.ascontiguousarray(steps.reward),
-        discount_t=np.ascontiguousarray(steps.discount),
-        epsilon=np.ascontiguousarray(steps.epsilon[:, 0]),
-        greedy_tm1=steps.greedy[:, 0].astype(np.int32),
-    )
-
-
-def _counts(client: reverb.Client) -> ReplayCounts | None:
+def _counts(client: reverb.Client, layout: ItemLayout) -> ReplayCounts | None:
     try:
-        counts = read_counts(client)
+        counts = read_counts(client, layout)
     except SERVER_AWAY as error:
         # The server is away for a moment; the learner goes on with the last count.
         logging.warning("replay does not answer: %s", error)

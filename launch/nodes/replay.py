@@ -11,7 +11,7 @@ import reverb
 from launch import heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
-from launch.nodes.tables import replay_tables
+from launch.nodes.tables import item_layout, replay_tables
 from launch.replay import replay_limit
 from launch.run_dir import RunDir
 from reverb_server import server, telemetry
@@ -47,6 +47,7 @@ class ReplayNode(lp.ReverbNode):
         heart.beat(Phase.RESTORING)
         server.serve(
             tables,
+            item_layout(self._config),
             port=lp.address.get_port_from_address(address),
             checkpoint_directory=self._run_dir.replay,
             checkpoint_seconds=self._config.replay.replay_checkpoint_seconds,

@@ -2,7 +2,8 @@
 
 import reverb
 
-from actors.observation import OBSERVATION_SHAPE
+from actors.n_step import item_rows
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 from launch.config import Config
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
@@ -10,7 +11,12 @@ from reverb_server.rate_limit import RateLimit
 
 def item_layout(config: Config) -> tables.ItemLayout:
     """The sizes of an item, for whoever writes, holds or samples them."""
-    return tables.ItemLayout(n_step=config.learner.n_step, stack_shape=OBSERVATION_SHAPE)
+    return tables.ItemLayout(
+        rows=item_rows(config.learner.n_step, config.item_transitions),
+        transitions=config.item_transitions,
+        frame_shape=FRAME_SHAPE,
+        stack_size=STACK_SIZE,
+    )
 
 
 def replay_tables(config: Config, rate_limit: RateLimit) -> list[reverb.Table]:

@@ -6,10 +6,8 @@ import ale_py
 import reverb
 
 from actors.n_step import Row
-from actors.observation import STACK_SIZE
 from launch.config import Config
 from launch.nodes.tables import item_layout
-from launch.replay import IN_FLIGHT_BATCHES
 from reverb_server import tables
 from reverb_server.sampler import make_dataset
 
@@ -19,26 +17,26 @@ _SAMPLE_SECONDS = 30.0
 class BareWriter:
     """The same bytes into the same table, without any bookkeeping of ours."""
 
-    def __init__(self, address: str, row: Row, n_step: int):
+    def __init__(self, config: Config, address: str, row: Row):
         self._row = {"frame": row.frame, "step": tables.pack_step(row)}
-        self._n_step = n_step
-        self._writer = reverb.Client(address).trajectory_writer(
-            2 * n_step + 16, validate_items=False
-        )
-        for _ in range(2 * n_step + 8):
+        self._layout = item_layout(config)
+        keep = self._layout.rows + 16
+        self._writer = reverb.Client(address).trajectory_writer(keep, validate_items=False)
+        for _ in range(self._layout.rows):
             self._writer.append(self._row)
         self._history = self._writer.history  # the same growing columns every time
+        self._steps = 0
 
     def __call__(self) -> None:
-        """Appends one frame and inserts one item."""
+        """Appends one frame, and inserts an item when its steps are there."""
         self._writer.append(self._row)
-        frames, steps = self._history["frame"], self._history["step"]
-        item = tables.Item(
-            o_tm1=frames[-STACK_SIZE - self._n_step : -self._n_step],
-            o_t=frames[-STACK_SIZE:],
-            steps=steps[-self._n_step :],
-        )
-        self._writer.create_item(tables.REPLAY, 1.0, item._asdict())
+        self._steps += 1
+        if self._steps % self._layout.transitions == 0:
+            newest = slice(-self._layout.rows, None)
+            item = tables.Item(
+                frames=self._history["frame"][newest], steps=self._history["step"][newest]
+            )
+            self._writer.create_item(tables.REPLAY, 1.0, item._asdict())
         self._writer.flush(20)
 
     def close(self) -> None:
@@ -53,7 +51,6 @@ def bare_draw(config: Config, address: str) -> Callable[[], object]:
             address,
             item_layout(config),
             batch_size=config.sampled_items,
-            in_flight_batches=IN_FLIGHT_BATCHES,
             timeout_seconds=_SAMPLE_SECONDS,
         )
     )

@@ -56,7 +56,7 @@ def profile(config: Config, request: ProfileRequest, plan: PlanRequest) -> ExitC
 
 def for_profiling(config: Config) -> Config:
     """The same run with a short warm-up, frequent rows, and no end before we say so."""
-    warmup = max(min(config.replay.warmup_steps, _WARM_UP_STEPS), config.sampled_items)
+    warmup = max(min(config.replay.warmup_steps, _WARM_UP_STEPS), config.sampled_transitions)
     return dataclasses.replace(
         config,
         replay=dataclasses.replace(config.replay, warmup_steps=warmup),

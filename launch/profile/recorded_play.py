@@ -23,9 +23,9 @@ def record_rows(config: Config, steps: int = _STEPS) -> list[Row]:
         environment.close()
 
 
-def increments(rows: list[Row], n_step: int) -> Iterator[Increment]:
+def increments(config: Config, rows: list[Row]) -> Iterator[Increment]:
     """The rows over and over as one endless episode."""
-    stream = NStepStream(n_step)
+    stream = NStepStream(config.learner.n_step, config.item_transitions)
     return map(stream.step, itertools.cycle(rows))
 
 

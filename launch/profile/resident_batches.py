@@ -15,14 +15,14 @@ _BATCHES = 4  # so that no batch stays in the cache from one update to the next
 def resident_batches(config: Config) -> list[tuple[Transition, jax.Array]]:
     """A few batches with their weights, on the device."""
     rng = np.random.default_rng(0)
-    weights = jnp.ones(config.sampled_items)
+    weights = jnp.ones(config.sampled_transitions)
     return [(jax.device_put(random_batch(config, rng)), weights) for _ in range(_BATCHES)]
 
 
 def random_batch(config: Config, rng: np.random.Generator) -> Transition:
     """Noise in every column; what an update costs does not depend on what it is told."""
     environment, learner = config.environment, config.learner
-    size, n_step = config.sampled_items, learner.n_step
+    size, n_step = config.sampled_transitions, learner.n_step
     actions = build.num_actions(environment.game, environment.full_action_set)
     return Transition(
         o_tm1=rng.integers(0, 256, (size, *OBSERVATION_SHAPE), np.uint8),

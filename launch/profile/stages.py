@@ -16,7 +16,7 @@ from actors.n_step import Increment
 from actors.observation import OBSERVATION_SHAPE
 from launch import build
 from launch.config import Config
-from launch.nodes.learner import make_sampler, to_device
+from launch.nodes.learner import make_streams
 from launch.nodes.tables import item_layout
 from launch.profile.bare_limits import BareWriter, bare_draw, bare_emulator
 from launch.profile.recorded_play import increments, record_rows
@@ -131,8 +131,8 @@ def insert_stage(config: Config, server: ReplayProcess) -> Stage:
     """n-step windows and inserts against Reverb alone."""
     rows = record_rows(config)
     with writing(config, server.address) as write:
-        play = increments(rows, config.learner.n_step)
-        bare = BareWriter(server.address, rows[0], config.learner.n_step)
+        play = increments(config, rows)
+        bare = BareWriter(config, server.address, rows[0])
         costs = compare({"ours": lambda: write(next(play)), "bare": bare}, calls=500)
         bare.close()
     return Stage(
@@ -140,7 +140,7 @@ def insert_stage(config: Config, server: ReplayProcess) -> Stage:
         "agent step",
         costs["ours"].wall_ms,
         costs["bare"].wall_ms,
-        "Reverb's writer alone, one frame and one item",
+        "Reverb's writer alone, one frame and its part of an item",
     )
 
 
@@ -148,7 +148,7 @@ def measure_replay_bytes(config: Config) -> float:
     """What an agent step of real frames adds to the server's memory."""
     rows = record_rows(config)
     with replay_process(config) as server, writing(config, server.address) as write:
-        play = increments(rows, config.learner.n_step)
+        play = increments(config, rows)
         for _ in range(_FILL_STEPS):  # buffers of the server's own are made now
             write(next(play))
         before = server.resident_bytes()
@@ -164,7 +164,7 @@ def sample_stage(config: Config, server: ReplayProcess) -> Stage:
     costs = compare({"ours": draw, "bare": bare}, calls=30)
     batches = config.learner.updates_per_dispatch
     return Stage(
-        "sample, stack, transfer",
+        "sample, cut, transfer",
         "batch",
         costs["ours"].over(batches).wall_ms,
         costs["bare"].over(batches).wall_ms,
@@ -174,10 +174,10 @@ def sample_stage(config: Config, server: ReplayProcess) -> Stage:
 
 def make_draw(config: Config, address: str) -> Callable[[], object]:
     """The learner's whole sampling path: the batches of one dispatch, on the device."""
-    source = make_sampler(config, address)
+    stream, *_ = make_streams(config, address)
 
     def draw() -> None:
-        batch = to_device(source())
+        batch = stream()
         assert batch is not None  # the table is full and never holds back
         jax.block_until_ready((batch.transition, batch.weights))
 

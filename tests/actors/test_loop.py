@@ -12,6 +12,7 @@ from actors.environment import FIRST, LAST, AtariBatch
 from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import ActingParams, Actor, ActorEdges, run_actor
 from actors.n_step import Increment, Row
+from actors.observation import STACK_SIZE
 
 N_STEP, GAMMA = 3, 0.99
 
@@ -47,13 +48,6 @@ class Write(NamedTuple):
     increment: Increment
 
 
-class Stacks(NamedTuple):
-    """What an item shows."""
-
-    o_tm1: np.ndarray
-    o_t: np.ndarray
-
-
 class Played(NamedTuple):
     """What an actor did and wrote."""
 
@@ -63,11 +57,12 @@ class Played(NamedTuple):
     frames_played: int
 
     def expected_writes(self) -> Iterator[tuple[int, bool]]:
-        """The game of each write, and whether it is the one that ends an episode."""
+        """The game of each write, and whether it is the final frame of a truncated episode."""
         for timestep in self.environment.shown[1:]:
             for game, step_type in enumerate(timestep.step_type):
                 yield from [(game, False)] * bool(step_type != FIRST)
-                yield from [(game, True)] * bool(step_type == LAST)
+                truncated = step_type == LAST and timestep.discount[game] > 0
+                yield from [(game, True)] * bool(truncated)
 
     def increments(self, game: int, *, ends: bool) -> list[Increment]:
         """What the played steps of a game added, or the ends of its episodes."""
@@ -77,21 +72,16 @@ class Played(NamedTuple):
             if expected == (game, ends)
         ]
 
-    def episodes(self, game: int) -> Iterator[tuple[list[Row], list[Stacks]]]:
-        """Rows of each finished episode of a game, and the two stacks of each of its items."""
-        rows: list[Row] = []
-        stacks: list[Stacks] = []
-        for write, (_, ends) in zip(self.writes, self.expected_writes(), strict=True):
-            if write.game != game:
-                continue
-            rows += write.increment.rows
-            stacks += [
-                Stacks(*(np.array([row.frame for row in rows[part]]) for part in (o_tm1, o_t)))
-                for o_tm1, o_t, _ in write.increment.items
-            ]
-            if ends:
-                yield rows, stacks
-                rows, stacks = [], []
+    def rows(self, game: int) -> list[Row]:
+        """The stream of a game."""
+        return [row for write in self.writes if write.game == game for row in write.increment.rows]
+
+
+def stack_at(rows: list[Row], i: int) -> np.ndarray:
+    """The stack at a row, rebuilt from the stream."""
+    ages = range(STACK_SIZE - 1, -1, -1)
+    black = np.zeros_like(rows[i].frame)
+    return np.array([rows[i - back].frame if back <= rows[i].age else black for back in ages])
 
 
 def make_edges(environment: AtariBatch, **edges: Any) -> ActorEdges:
@@ -122,6 +112,7 @@ def make_actor(
         edges,
         epsilon_fn=epsilon_fn,
         n_step=N_STEP,
+        item_transitions=2,
         gamma=GAMMA,
         rng=np.random.default_rng(rng_seed),
         pipeline_depth=pipeline_depth,
@@ -174,18 +165,19 @@ class TestWhatIsWritten:
     def test_each_played_step_is_one_write_in_order_of_games(self, breakout: Played) -> None:
         expected = list(breakout.expected_writes())
         assert [write.game for write in breakout.writes] == [game for game, _ in expected]
-        assert sum(ends for _, ends in expected) >= 2
 
     @pytest.mark.parametrize("game", [0, 1])
-    def test_an_episode_ends_with_its_final_frame(self, breakout: Played, game: int) -> None:
-        shown = breakout.environment.shown
+    def test_a_truncated_episode_ends_with_its_final_frame(
+        self, ms_pacman: Played, game: int
+    ) -> None:
+        shown = ms_pacman.environment.shown
         final = [s.observation.stack[game, -1] for s in shown if s.step_type[game] == LAST]
-        ends = breakout.increments(game, ends=True)
+        ends = ms_pacman.increments(game, ends=True)
         assert final
         for frame, increment in zip(final, ends, strict=True):
-            for row in increment.rows:
-                np.testing.assert_array_equal(row.frame, frame)
-                assert row.reward == 0.0
+            [row] = increment.rows
+            np.testing.assert_array_equal(row.frame, frame)
+            assert (row.final, row.reward, row.discount) == (1, 0.0, 1.0)
 
     @pytest.mark.parametrize("stream", [0, 1])
     def test_rows_tell_what_was_seen_done_and_received(self, breakout: Played, stream: int) -> None:
@@ -204,21 +196,16 @@ class TestWhatIsWritten:
 
     def test_rows_are_python_numbers(self, breakout: Played) -> None:
         row = breakout.writes[0].increment.rows[-1]
-        assert [type(value) for value in row[1:]] == [int, float, float, float, int]
+        assert [type(value) for value in row[1:]] == [int, float, float, float, int, int, int]
 
     def test_lost_lives_and_the_end_of_the_game_are_rows_without_discount(
         self, breakout: Played
     ) -> None:
-        rows, _ = next(breakout.episodes(0))
-        played = rows[3 : -(N_STEP - 1)]
-        assert sum(row.discount == 0.0 for row in played) == 5
-        assert played[-1].discount == 0.0
-        assert [row.discount for row in rows[-(N_STEP - 1) :]] == [0.0] * (N_STEP - 1)
-
-    def test_rows_after_a_truncation_keep_the_bootstrap(self, ms_pacman: Played) -> None:
-        rows, _ = next(ms_pacman.episodes(0))
-        assert rows[-N_STEP].discount == GAMMA
-        assert [row.discount for row in rows[-(N_STEP - 1) :]] == [1.0] * (N_STEP - 1)
+        rows = breakout.rows(0)[STACK_SIZE - 1 :]
+        first = next(i for i, row in enumerate(rows) if i and row.age == 0)
+        assert sum(row.discount == 0.0 for row in rows[:first]) == 5
+        assert rows[first - 1].discount == 0.0
+        assert not any(row.final for row in rows)
 
     @pytest.mark.parametrize("stream", [0, 1])
     @pytest.mark.parametrize("game", ["breakout", "ms_pacman"])
@@ -226,18 +213,20 @@ class TestWhatIsWritten:
         self, game: str, stream: int, request: pytest.FixtureRequest
     ) -> None:
         played: Played = request.getfixturevalue(game)
-        stacks = [timestep.observation.stack[stream] for timestep in played.environment.shown]
-        start = 0
-        for _, items in played.episodes(stream):
-            num_steps = len(items)
-            for t, (o_tm1, o_t) in enumerate(items):
-                np.testing.assert_array_equal(o_tm1, stacks[start + t])
-                end = start + min(t + N_STEP, num_steps)
-                np.testing.assert_array_equal(o_t, stacks[end])
-            assert played.environment.shown[start].step_type[stream] == FIRST
-            assert played.environment.shown[start + num_steps].step_type[stream] == LAST
-            start += num_steps + 1
-        assert start > 0
+        rows = played.rows(stream)
+        row = STACK_SIZE - 1
+        shown = played.environment.shown
+        for now, after in itertools.pairwise(shown):
+            if after.step_type[stream] != FIRST:
+                stack = now.observation.stack[stream]
+            elif now.discount[stream] > 0:
+                stack = now.observation.stack[stream]  # the final frame of a truncated episode
+                assert rows[row].final
+            else:
+                continue
+            np.testing.assert_array_equal(stack_at(rows, row), stack)
+            row += 1
+        assert row >= len(rows) - 1
 
     def test_each_game_has_its_own_epsilon_on_the_ladder(self) -> None:
         ladder = LadderEpsilon(actor=1, num_actors=2, envs_per_actor=2)

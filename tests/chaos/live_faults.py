@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.chaos.setting import N_STEP, RECOVERY_SECONDS, TOTAL_STEPS
+from tests.chaos.setting import RECOVERY_SECONDS, TOTAL_STEPS
 from tests.launch.engines import stranger
 from tests.launch.live_run import LiveRun
 
@@ -113,7 +113,7 @@ def _send_junk(run: LiveRun, rng: random.Random) -> None:
 
     def attack() -> None:
         try:
-            stranger.attack(run.address, N_STEP, TOTAL_STEPS)
+            stranger.attack(run.address, TOTAL_STEPS)
         except BaseException as error:
             problems.append(error)
 

@@ -1,8 +1,8 @@
 """Episodes of known content in the replay of a live run, and a check that none of them is torn.
 
 Every frame names its episode and step and ends with a check sum, every reward and action follows
-from the two. So of any item that was ever part of such an episode all eight frames and all rows are
-known, whatever happened to actors, server or network while it was written.
+from the two. So of any item that was ever part of such an episode all rows are known, whatever
+happened to actors, server or network while it was written.
 """
 
 import struct
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 import reverb
 
-from actors.n_step import NStepStream, Row
-from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
+from actors.n_step import NStepStream, Row, item_rows
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 from reverb_server import tables
 from reverb_server.client import OthersAwayError
 from reverb_server.writer import ExperienceWriter
@@ -25,8 +25,6 @@ GAMMA = 0.99
 NUM_ACTIONS = 6  # of Pong
 _MAGIC = b"SYNTHEPI"
 _BYTES = FRAME_SHAPE[0] * FRAME_SHAPE[1]
-# After the end of an episode, which is a termination.
-_FILLER = tables.Step(action=0, reward=0.0, discount=0.0, epsilon=1.0, greedy=0)
 _HEADER = struct.Struct("<8sII")
 
 
@@ -54,43 +52,47 @@ def make_row(episode: int, step: int) -> Row:
         frame=make_frame(episode, step),
         action=(episode + step) % NUM_ACTIONS,
         reward=float((7 * episode + step) % 3 - 1),
-        discount=GAMMA,
+        discount=GAMMA if step < EPISODE_STEPS - 1 else 0.0,
         epsilon=0.5,
         greedy=step % NUM_ACTIONS,
+        age=min(step, STACK_SIZE - 1),
     )
 
 
-def is_synthetic(o_tm1: np.ndarray) -> bool:
-    """Whether an item is of one of our episodes."""
-    return any(read_frame(frame) is not None for frame in o_tm1)
+def is_synthetic(frames: np.ndarray) -> bool:
+    """Whether an item is of our episodes."""
+    return any(read_frame(frame) is not None for frame in frames)
 
 
-def check_item(o_tm1: np.ndarray, o_t: np.ndarray, steps: np.ndarray) -> None:
+def check_item(frames: np.ndarray, steps: np.ndarray) -> None:
     """Raises AssertionError unless the item is exactly what was inserted."""
-    source = read_frame(o_tm1[-1])
-    assert source is not None, "the source frame is not of the episode"
-    episode, first = source
-    n_step = len(steps)
-    bootstrap = min(first + n_step, EPISODE_STEPS)
-    for stack, last in ((o_tm1, first), (o_t, bootstrap)):
-        for frame, step in zip(stack, range(last - 3, last + 1), strict=True):
-            if step < 0:
-                assert not frame.any(), "padding before an episode is black"
-            else:
-                assert read_frame(frame) == (episode, step), (read_frame(frame), episode, step)
-    for row, step in zip(steps, range(first, first + n_step), strict=True):
-        if step < EPISODE_STEPS:
-            expected = tables.pack_step(make_row(episode, step))
-        else:
-            expected = np.array(_FILLER, np.float32)
-        np.testing.assert_array_equal(row, expected)
+    names = [read_frame(frame) for frame in frames]
+    for i, (frame, row, name) in enumerate(zip(frames, steps, names, strict=True)):
+        if name is None:
+            # Before the first step of a stream, and nowhere else.
+            assert i < STACK_SIZE - 1 and not frame.any(), "a frame is not of an episode"
+            continue
+        np.testing.assert_array_equal(row, tables.pack_step(make_row(*name)))
+        if i and (before := names[i - 1]) is not None:
+            episode, step = before
+            following = (episode, step + 1) if step < EPISODE_STEPS - 1 else (episode + 1, 0)
+            assert name == following, (before, name)
+
+
+def synthetic_layout(n_step: int, transitions: int) -> tables.ItemLayout:
+    """The layout of a run with these settings."""
+    return tables.ItemLayout(item_rows(n_step, transitions), transitions, FRAME_SHAPE, STACK_SIZE)
 
 
 class SyntheticActor:
     """Inserts episodes from a thread of its own until closed; reconnects as often as it must."""
 
-    def __init__(self, address: str, *, n_step: int, period_seconds: float = 0.2):
-        self._address, self._n_step, self._period_seconds = address, n_step, period_seconds
+    def __init__(
+        self, address: str, *, n_step: int, transitions: int = 4, period_seconds: float = 0.2
+    ):
+        """Items are those of a run with these settings; 4 updates a call are the default."""
+        self._address, self._period_seconds = address, period_seconds
+        self._n_step, self._transitions = n_step, transitions
         self._stop = threading.Event()
         self.episodes = 0
         self._thread = threading.Thread(target=self._run, name="synthetic", daemon=True)
@@ -106,18 +108,18 @@ class SyntheticActor:
             try:
                 with ExperienceWriter(
                     reverb.Client(self._address),
-                    tables.ItemLayout(self._n_step, OBSERVATION_SHAPE),
+                    synthetic_layout(self._n_step, self._transitions),
                     num_streams=1,
                     should_stop=self._stop.is_set,
                     timeout_seconds=60.0,
                 ) as writer:
+                    stream = NStepStream(self._n_step, self._transitions)
                     while not self._stop.wait(self._period_seconds):
-                        self._play(writer)
+                        self._play(writer, stream)
             except (RuntimeError, reverb.ReverbError, OthersAwayError):
                 time.sleep(0.5)  # the server is away
 
-    def _play(self, writer: ExperienceWriter) -> None:
-        stream = NStepStream(self._n_step)
+    def _play(self, writer: ExperienceWriter, stream: NStepStream) -> None:
         for step in range(EPISODE_STEPS):
             writer.write(0, *stream.step(make_row(self.episodes, step)))
         final = make_frame(self.episodes, EPISODE_STEPS)
@@ -127,7 +129,8 @@ class SyntheticActor:
 
 def _has_our_shape(columns: Sequence[np.ndarray]) -> bool:
     shapes = [column.shape for column in columns]
-    return len(shapes) == 3 and shapes[:2] == [OBSERVATION_SHAPE] * 2 and shapes[2][1:] == (5,)
+    numbers = len(tables.Step._fields)
+    return len(shapes) == 2 and shapes[0][1:] == FRAME_SHAPE and shapes[1][1:] == (numbers,)
 
 
 def check_replay(address: str, num_samples: int, timeout_seconds: float = 30.0) -> int:
@@ -141,9 +144,9 @@ def check_replay(address: str, num_samples: int, timeout_seconds: float = 30.0) 
             for item in client.sample(tables.REPLAY, num_samples, emit_timesteps=False):
                 if not _has_our_shape(item.data):
                     continue  # a stranger's, which the learner has not met yet
-                o_t, o_tm1, steps = item.data  # by name
-                if is_synthetic(o_tm1):
-                    check_item(o_tm1, o_t, steps)
+                frames, steps = item.data  # by name
+                if is_synthetic(frames):
+                    check_item(frames, steps)
                     found[0] += 1
         except BaseException as error:
             errors.append(error)

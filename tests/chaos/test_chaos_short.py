@@ -8,49 +8,59 @@ import pytest
 import reverb
 
 from actors.n_step import NStepStream
-from actors.observation import OBSERVATION_SHAPE
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
 from tests.chaos.live_rounds import live_rounds
-from tests.chaos.synthetic import EPISODE_STEPS, SyntheticActor, check_item, check_replay, make_row
+from tests.chaos.synthetic import (
+    EPISODE_STEPS,
+    SyntheticActor,
+    check_item,
+    check_replay,
+    make_row,
+    synthetic_layout,
+)
 
-N_STEP = 5
+N_STEP, TRANSITIONS = 5, 4
 
 
 def items_of(episode):
-    """All items of an episode, cut out by hand."""
-    stream, rows = NStepStream(N_STEP), []
-    increments = [stream.step(make_row(episode, step)) for step in range(EPISODE_STEPS)]
-    increments.append(stream.end(make_row(episode, EPISODE_STEPS).frame, terminated=True))
-    for increment in increments:
-        rows += increment.rows
-        for item in increment.items:
-            stacks = ([row.frame for row in rows[part]] for part in (item.o_tm1, item.o_t))
-            steps = [tables.pack_step(row) for row in rows[item.steps]]
-            yield [*map(np.stack, stacks), np.stack(steps)]
+    """All items of an episode and the next, cut out by hand."""
+    stream, rows = NStepStream(N_STEP, TRANSITIONS), []
+    for number in (episode, episode + 1):
+        increments = [stream.step(make_row(number, step)) for step in range(EPISODE_STEPS)]
+        increments.append(stream.end(make_row(number, EPISODE_STEPS).frame, terminated=True))
+        for increment in increments:
+            rows += increment.rows
+            for item in increment.items:
+                frames = np.stack([row.frame for row in rows[item]])
+                yield [frames, np.stack([tables.pack_step(row) for row in rows[item]])]
 
 
 def test_whole_items_pass_and_torn_ones_do_not():
     items = list(items_of(3))
-    assert len(items) == EPISODE_STEPS
+    assert len(items) >= 2 * EPISODE_STEPS // TRANSITIONS - 2
     for item in items:
         check_item(*item)
-    other = list(items_of(4))
-    for part in range(3):
+    other = list(items_of(6))
+    for part in range(2):
         torn = [np.copy(array) for array in items[10]]
         torn[part] = other[10][part]
         with pytest.raises(AssertionError):
             check_item(*torn)
-    o_tm1, o_t, steps = items[20]
-    o_t[2, 40, 40] ^= 1
+        torn[part] = items[10][part].copy()
+        torn[part][5:] = items[12][part][5:]
+        with pytest.raises(AssertionError):
+            check_item(*torn)
+    frames, steps = items[15]
+    frames[2, 40, 40] ^= 1
     with pytest.raises(AssertionError):
-        check_item(o_tm1, o_t, steps)
+        check_item(frames, steps)
 
 
 def test_a_synthetic_actor_fills_a_replay_that_passes():
     server = reverb.Server(
         tables.make_tables(
-            layout=tables.ItemLayout(N_STEP, OBSERVATION_SHAPE),
+            layout=synthetic_layout(N_STEP, TRANSITIONS),
             capacity_steps=1000,
             rate_limit=RateLimit(samples_per_insert=1.0, warmup_steps=60, error_buffer=1e9),
             prioritization=None,

@@ -53,17 +53,24 @@ def stored_arrays(run: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_stored_run_is_continued_with_its_replay_and_counters(copy_of, name):
+def test_a_stored_run_is_continued_with_its_counters_and_a_replay_that_fills_anew(copy_of, name):
     run = copy_of(name)
-    before = len(list(read_rows(run / "metrics.jsonl")))
+    stored_rows = list(read_rows(run / "metrics.jsonl"))
     stored = stored_arrays(run)
     vantage("train", "--run-dir", str(run), "--resume", "--frames=7000")
-    rows = list(read_rows(run / "metrics.jsonl"))[before:]
+    rows = list(read_rows(run / "metrics.jsonl"))[len(stored_rows) :]
     learner = [row for row in rows if row["role"] == "learner"]
     assert learner[0]["updates"] >= UPDATES
-    assert learner[-1]["frames"] >= 7000
-    # Replay came back too: it had its items, and its count of inserts, from the start.
-    assert min(row["inserts"] for row in rows if "inserts" in row) > 1000
+    # Its items had another layout: they were set aside, and replay counts from zero. The run's
+    # own count goes on where it was, neither back nor ahead of what was played.
+    assert (run / "replay.other_layout" / "DONE").exists()
+    assert "another layout" in (run / "logs" / "replay-0.log").read_text()
+    before = max(row["frames"] for row in stored_rows if row["role"] == "learner")
+    frames = [row["frames"] for row in learner]
+    assert frames == sorted(frames)
+    assert before <= frames[0] and frames[-1] >= 7000
+    inserts = max(row["inserts"] for row in rows if "inserts" in row)
+    assert frames[-1] - before <= 4 * inserts
     assert sum(row["rejected_items"] for row in learner) == 0
     continued = stored_arrays(run)
     assert {name: a.shape for name, a in continued.items() if "params" in name} == {

@@ -92,6 +92,29 @@ def test_what_was_drawn_before_an_error_is_delivered_and_then_the_error() -> Non
                 prefetcher.get(0.0)
 
 
+def test_sources_are_drawn_from_at_the_same_time() -> None:
+    together = threading.Barrier(2, timeout=LIMIT)
+
+    def source() -> int:
+        return together.wait()
+
+    with Prefetcher(source, source, depth=2) as prefetcher:
+        assert sorted([prefetcher.get(LIMIT), prefetcher.get(LIMIT)]) == [0, 1]
+        together.abort()
+
+
+def test_an_error_of_one_source_is_not_hidden_by_the_others() -> None:
+    def broken() -> int:
+        raise ConnectionError("replay is gone")
+
+    with Prefetcher(broken, lambda: 1, depth=2) as prefetcher:
+        for thread in prefetch_threads():
+            thread.join(LIMIT)
+        with pytest.raises(ConnectionError, match="replay is gone"):
+            for _ in range(4):  # after at most what the other one had drawn
+                prefetcher.get(0.0)
+
+
 def test_an_error_surfaces_without_any_batch() -> None:
     def source() -> int:
         raise ValueError("a column is missing")

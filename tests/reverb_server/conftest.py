@@ -18,9 +18,9 @@ NO_LIMIT = RateLimit(samples_per_insert=1.0, warmup_steps=1, error_buffer=1e9)
 def make_tables() -> Callable[..., list[reverb.Table]]:
     """The tables of a run, small and without a limit unless told otherwise."""
 
-    def make(n_step: int = 1, **overrides: Any) -> list[reverb.Table]:
+    def make(n_step: int = 1, transitions: int = 1, **overrides: Any) -> list[reverb.Table]:
         options: dict[str, Any] = {
-            "layout": layout_of(n_step),
+            "layout": layout_of(n_step, transitions),
             "capacity_steps": 1000,
             "rate_limit": NO_LIMIT,
             "prioritization": None,

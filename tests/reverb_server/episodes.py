@@ -7,16 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import reverb
 
-from actors.n_step import NStepStream, Row
-from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
+from actors.n_step import NStepStream, Row, item_rows
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 from reverb_server import sampler, tables, writer
 
 NUM_ACTIONS = 18
 
 
-def layout_of(n_step: int) -> tables.ItemLayout:
+def layout_of(n_step: int, transitions: int = 1) -> tables.ItemLayout:
     """Items of real frames."""
-    return tables.ItemLayout(n_step=n_step, stack_shape=OBSERVATION_SHAPE)
+    rows = item_rows(n_step, transitions)
+    return tables.ItemLayout(rows, transitions, FRAME_SHAPE, STACK_SIZE)
+
+
+SINGLE = layout_of(1)  # items of one transition: the table counts steps
 
 
 class Episode(NamedTuple):
@@ -54,13 +58,15 @@ def make_streams(num_streams: int, lengths: list[int], seed: int = 0) -> list[li
     ]
 
 
-def play(target: writer.ExperienceWriter, streams: list[list[Episode]], n: int) -> int:
+def play(
+    target: writer.ExperienceWriter, streams: list[list[Episode]], n: int, transitions: int = 1
+) -> int:
     """Writes the streams step by step, taking turns as an actor does; returns rows appended."""
     rows_appended = 0
 
     def one(index: int, episodes: list[Episode]) -> Iterator[None]:
         nonlocal rows_appended
-        stream = NStepStream(n)
+        stream = NStepStream(n, transitions)
         for episode in episodes:
             for row in episode.rows:
                 increment = stream.step(row)
@@ -77,19 +83,21 @@ def play(target: writer.ExperienceWriter, streams: list[list[Episode]], n: int) 
 
 
 def open_writer(
-    client: reverb.Client, *, n_step: int = 1, **options: Any
+    client: reverb.Client, *, n_step: int = 1, transitions: int = 1, **options: Any
 ) -> writer.ExperienceWriter:
     """A writer of one stream that nobody stops, unless told otherwise."""
     defaults: dict[str, Any] = {"num_streams": 1, "should_stop": lambda: False}
-    return writer.ExperienceWriter(client, layout_of(n_step), **defaults | options)
+    return writer.ExperienceWriter(client, layout_of(n_step, transitions), **defaults | options)
 
 
-def open_sampler(server: reverb.Server, *, n_step: int = 1, **options: Any) -> sampler.BatchSampler:
+def open_sampler(
+    server: reverb.Server, *, n_step: int = 1, transitions: int = 1, **options: Any
+) -> sampler.BatchSampler:
     """A sampler of small uniform batches, unless told otherwise."""
     defaults: dict[str, Any] = {
         "batch_size": 8,
-        "in_flight_batches": 2,
         "prioritization": None,
         "num_actions": NUM_ACTIONS,
     }
-    return sampler.BatchSampler(f"localhost:{server.port}", layout_of(n_step), **defaults | options)
+    layout = layout_of(n_step, transitions)
+    return sampler.BatchSampler(f"localhost:{server.port}", layout, **defaults | options)

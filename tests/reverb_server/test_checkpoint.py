@@ -10,6 +10,7 @@ import reverb
 
 from reverb_server.checkpoint import CheckpointFolder
 from reverb_server.client import read_counts
+from tests.reverb_server.episodes import SINGLE, layout_of
 from tests.reverb_server.test_server import insert
 
 # Remove an older one, remove a file, set aside, write, remove what was set aside.
@@ -44,7 +45,7 @@ class Replay:
 
     def __init__(self, make_tables: Any, directory: pathlib.Path):
         self.directory, self._make_tables = directory, make_tables
-        self.folder = CheckpointFolder(directory)
+        self.folder = CheckpointFolder(directory, SINGLE)
         self.server = reverb.Server(make_tables(), checkpointer=self.folder.make_checkpointer())
         self.client = reverb.Client(f"localhost:{self.server.port}")
         insert(self.client, 1)
@@ -64,10 +65,10 @@ class Replay:
         aside = self.directory.with_name("replay.previous")
         if aside.exists():
             shutil.copytree(aside, copied / "replay.previous")
-        checkpointer = CheckpointFolder(copied / "replay").make_checkpointer()
+        checkpointer = CheckpointFolder(copied / "replay", SINGLE).make_checkpointer()
         server = reverb.Server(self._make_tables(), checkpointer=checkpointer)
         try:
-            return read_counts(reverb.Client(f"localhost:{server.port}")).size
+            return read_counts(reverb.Client(f"localhost:{server.port}"), SINGLE).size
         finally:
             server.stop()
 
@@ -117,3 +118,19 @@ def test_a_failed_write_interrupted_while_it_puts_the_old_one_back_loses_nothing
     insert(replay.client, 2)
     assert replay.folder.write(replay.client) is not None
     assert replay.restored_size() == 5
+
+
+def test_a_checkpoint_of_another_layout_is_set_aside_and_replay_starts_empty(
+    replay: Replay, make_tables: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = CheckpointFolder(replay.directory, layout_of(2, 4))
+    server = reverb.Server(
+        make_tables(n_step=2, transitions=4), checkpointer=folder.make_checkpointer()
+    )
+    try:
+        client = reverb.Client(f"localhost:{server.port}")
+        assert read_counts(client, layout_of(2, 4)).size == 0
+    finally:
+        server.stop()
+    assert "holds items of another layout: moved to" in caplog.text
+    assert (replay.directory.with_name("replay.other_layout") / "DONE").exists()

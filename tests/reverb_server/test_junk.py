@@ -8,25 +8,27 @@ import pytest
 import reverb
 
 from actors.n_step import NStepStream, Row
-from actors.observation import FRAME_SHAPE, OBSERVATION_SHAPE
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 from reverb_server import range_check, sampler, tables
 from reverb_server.careful_draw import CarefulDraw
 from reverb_server.client import read_counts
 from reverb_server.foreign_samples import ForeignSamples
 from reverb_server.rate_limit import RateLimit
 from reverb_server.writer import ExperienceWriter
-from tests.reverb_server.episodes import NUM_ACTIONS, layout_of
+from tests.reverb_server.episodes import NUM_ACTIONS, SINGLE, layout_of
 
 N_STEP = 2
-GOOD = tables.Step(action=1, reward=0.5, discount=0.99, epsilon=0.1, greedy=2)
+ROWS = layout_of(N_STEP).rows
+GOOD = tables.Step(action=1, reward=0.5, discount=0.99, epsilon=0.1, greedy=2, age=3, final=0)
+FRAMES = np.zeros((ROWS, *FRAME_SHAPE), np.uint8)
 HALF_OPEN = 300
 HTTP = b"POST /reverb HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"
 NOISE = np.random.default_rng(0).integers(256, size=100_000).astype(np.uint8).tobytes()
 
 
 def write_episode(client, rows=30):
-    row = Row(np.zeros(FRAME_SHAPE, np.uint8), **GOOD._asdict())
-    stream = NStepStream(N_STEP)
+    row = Row(FRAMES[0], **GOOD._asdict())
+    stream = NStepStream(N_STEP, 1)
     with ExperienceWriter(
         client,
         layout_of(N_STEP),
@@ -43,7 +45,6 @@ def make_source(server):
         f"localhost:{server.port}",
         layout_of(N_STEP),
         batch_size=8,
-        in_flight_batches=1,
         prioritization=None,
         num_actions=NUM_ACTIONS,
     )
@@ -68,7 +69,7 @@ def test_bytes_that_are_no_grpc_leave_the_server_working(make_server, connect, j
         ):
             stranger.sendall(junk)
     write_episode(connect(server))
-    assert next_batch(make_source(server)).steps.reward.shape == (8, N_STEP)
+    assert next_batch(make_source(server)).steps.reward.shape == (8, ROWS)
 
 
 def test_many_connections_that_say_nothing_leave_the_server_working(make_server, connect):
@@ -77,7 +78,7 @@ def test_many_connections_that_say_nothing_leave_the_server_working(make_server,
         for _ in range(HALF_OPEN):
             held.enter_context(socket.create_connection(("127.0.0.1", server.port), 10))
         write_episode(connect(server))
-        assert next_batch(make_source(server)).steps.reward.shape == (8, N_STEP)
+        assert next_batch(make_source(server)).steps.reward.shape == (8, ROWS)
 
 
 def test_items_of_another_signature_are_refused_and_cost_nothing(make_server, connect):
@@ -89,16 +90,16 @@ def test_items_of_another_signature_are_refused_and_cost_nothing(make_server, co
     write_episode(client)
     info = client.server_info(timeout=5)
     assert info[tables.TELEMETRY].current_size == info[tables.PARAMS].current_size == 0
-    assert next_batch(make_source(server)).steps.reward.shape == (8, N_STEP)
+    assert next_batch(make_source(server)).steps.reward.shape == (8, ROWS)
 
 
 def junk_steps(**fields):
     """Rows an actor could have made, but for some fields."""
-    return np.tile(tables.pack_step(GOOD._replace(**fields)), (1, N_STEP, 1))
+    return np.tile(tables.pack_step(GOOD._replace(**fields)), (1, ROWS, 1))
 
 
 def plausible(steps, num_actions=NUM_ACTIONS):
-    return range_check.plausible(tables.unpack_steps(steps), num_actions)
+    return range_check.plausible(tables.unpack_steps(steps), num_actions, STACK_SIZE)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,12 @@ def plausible(steps, num_actions=NUM_ACTIONS):
         {"discount": np.inf},
         {"epsilon": np.nan},
         {"epsilon": 7.0},
+        {"age": 4},
+        {"age": -1},
+        {"age": 1.5},
+        {"final": 0.5},
+        {"final": 2},
+        {"final": np.nan},
     ],
 )
 def test_values_no_actor_can_have_sent_are_not_plausible(fields):
@@ -128,10 +135,10 @@ def test_the_number_of_actions_of_the_game_bounds_them():
 
 
 def insert_junk(client, num_items):
-    stack, steps = np.zeros(OBSERVATION_SHAPE, np.uint8), junk_steps(reward=1e6)[0]
+    steps = junk_steps(reward=1e6)[0]
     for _ in range(num_items):
         with client.trajectory_writer(num_keep_alive_refs=1) as writer:
-            writer.append(tables.Item(o_tm1=stack, o_t=stack, steps=steps)._asdict())
+            writer.append(tables.Item(frames=FRAMES, steps=steps)._asdict())
             item = {name: column[-1] for name, column in writer.history.items()}
             writer.create_item(tables.REPLAY, 1.0, item)
             writer.flush(timeout_ms=10_000)
@@ -146,19 +153,18 @@ def test_junk_that_fits_the_signature_is_replaced_and_counted(make_server, conne
     for _ in range(20):
         batch = next_batch(source)
         assert (np.abs(batch.steps.reward) <= 1.0).all()
-        assert batch.o_tm1.shape == batch.o_t.shape == (8, *OBSERVATION_SHAPE)
+        assert batch.frames.shape == (8, ROWS, *FRAME_SHAPE)
         assert batch.keys.shape == batch.weights.shape == (8,)
     assert source.rejected_items > 0
 
 
-STACK = np.zeros(OBSERVATION_SHAPE, np.uint8)
-ITEM = tables.Item(o_tm1=STACK, o_t=STACK, steps=junk_steps()[0])._asdict()
+ITEM = tables.Item(frames=FRAMES, steps=junk_steps()[0])._asdict()
 MISFITS = {
-    "longer window": {**ITEM, "steps": np.tile(ITEM["steps"], (2, 1))},
-    "smaller stack": {**ITEM, "o_t": STACK[:2]},
+    "more rows": {**ITEM, "steps": np.tile(ITEM["steps"], (2, 1))},
+    "fewer frames": {**ITEM, "frames": FRAMES[:2]},
     "other type": {**ITEM, "steps": ITEM["steps"].astype(np.float64)},
-    "fewer columns": {"o_t": STACK},
-    "more columns": {**ITEM, "more": STACK},
+    "fewer columns": {"frames": FRAMES},
+    "more columns": {**ITEM, "more": FRAMES},
 }
 
 
@@ -182,7 +188,7 @@ def test_items_of_another_shape_are_passed_over_counted_and_deleted(make_server,
     batches = [source() for _ in range(200)]
     whole = [batch for batch in batches if batch is not None]
     assert len(whole) > 150  # training goes on
-    assert all(batch.o_t.shape == (8, *OBSERVATION_SHAPE) for batch in whole)
+    assert all(batch.frames.shape == (8, ROWS, *FRAME_SHAPE) for batch in whole)
     assert all(batch.keys.dtype == np.uint64 for batch in whole)
     assert source.rejected_items >= 5
     assert client.server_info(timeout=5)[tables.REPLAY].current_size == size
@@ -221,7 +227,7 @@ def test_no_batch_can_have_been_sampled_that_the_sampler_does_not_account_for(ma
     source = make_source(server)
     for _ in range(50):
         next_batch(source)
-    assert read_counts(client).samples <= source.max_samples
+    assert read_counts(client, SINGLE).samples <= source.max_samples
 
 
 def test_a_strangers_samples_are_told_from_our_own(make_server, connect):
@@ -232,7 +238,7 @@ def test_a_strangers_samples_are_told_from_our_own(make_server, connect):
     foreign = ForeignSamples(slack=source.stream_items)
 
     def look():
-        return foreign.observe(read_counts(client).samples, source.max_samples)
+        return foreign.observe(read_counts(client, SINGLE).samples, source.max_samples)
 
     for _ in range(30):
         next_batch(source)

@@ -32,7 +32,7 @@ def test_weights_correct_for_the_priorities_items_were_drawn_with(
     scheme = tables.Prioritization(alpha=0.5, beta=0.4)
     server = make_server(prioritization=scheme)
     with open_writer(connect(server)) as target:
-        play(target, make_streams(1, [4]), 1)
+        play(target, make_streams(1, [5]), 1)
     keys = item_keys(server, 4)
     errors = np.array([1.0, 4.0, 9.0, 16.0], np.float32)
     priorities.update_priorities(connect(server), keys, -errors)
@@ -53,7 +53,7 @@ def test_new_priorities_decide_what_is_sampled(make_server: MakeServer, connect:
     scheme = tables.Prioritization(alpha=1.0, beta=0.4)
     server = make_server(prioritization=scheme)
     with open_writer(connect(server)) as target:
-        play(target, make_streams(1, [16]), 1)
+        play(target, make_streams(1, [17]), 1)
     keys = item_keys(server, 16)
     errors = np.zeros(16, np.float32)
     errors[5] = -1e6
@@ -73,7 +73,7 @@ def test_errors_of_diverged_learning_change_no_priority(
     scheme = tables.Prioritization(alpha=1.0, beta=0.4)
     server = make_server(prioritization=scheme)
     with open_writer(connect(server)) as target:
-        play(target, make_streams(1, [16]), 1)
+        play(target, make_streams(1, [17]), 1)
     keys = item_keys(server, 16)
     errors = np.zeros(16, np.float32)
     errors[5] = 1e6

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from actors.n_step import NStepStream, Row
 from actors.observation import FRAME_SHAPE
-from reverb_server import sampler, tables, writer
+from reverb_server import sampler, tables
 from reverb_server.client import read_counts
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
-from tests.reverb_server.episodes import NUM_ACTIONS, layout_of
+from tests.reverb_server.episodes import layout_of, open_sampler, open_writer
 
 FRAME = np.zeros(FRAME_SHAPE, np.uint8)
 
@@ -40,6 +40,7 @@ def test_the_default_band_is_wider_than_the_smallest() -> None:
         "warmup_steps": 100,
         "batch_size": 32,
         "in_flight_batches": 2,
+        "item_transitions": 1,
     }
     assert make_rate_limit(**settings) == RateLimit(8.0, 100, 4 * (3 * 32 + 8.0))
     assert smallest_limit(**settings).error_buffer == pytest.approx((3 * 32 + 8) / 2)
@@ -51,7 +52,7 @@ def test_the_default_band_is_wider_than_the_smallest() -> None:
         ({"error_buffer": 51.9}, "error_buffer=51.9 can deadlock.* at least 52"),
         ({"error_buffer": -1.0}, "error_buffer=-1"),
         ({"error_buffer": math.nan}, "error_buffer=nan"),
-        ({"warmup_steps": 31}, "warmup_steps=31 is less than the 32 items"),
+        ({"warmup_steps": 31}, "warmup_steps=31 is less than the 32 steps"),
         ({"samples_per_insert": 0.0}, "samples_per_insert=0"),
         ({"samples_per_insert": -8.0}, "samples_per_insert=-8"),
         ({"samples_per_insert": math.nan}, "samples_per_insert=nan"),
@@ -68,35 +69,45 @@ def test_settings_that_cannot_work_are_refused_by_name(
         "warmup_steps": 100,
         "batch_size": 32,
         "in_flight_batches": 2,
+        "item_transitions": 1,
     }
     with pytest.raises(RateLimitError, match=named):
         make_rate_limit(**sound | settings)
 
 
-def insert(client: reverb.Client, num_steps: int, done: list[Exception | None]) -> None:
+def insert(
+    client: reverb.Client, num_items: int, transitions: int, done: list[Exception | None]
+) -> None:
     """Plays one episode; a write that is held back for a minute is a deadlock."""
     row = Row(FRAME, action=0, reward=0.0, discount=1.0, epsilon=1.0, greedy=0)
-    stream = NStepStream(1)
+    stream = NStepStream(1, transitions)
+    inserted = 0
     try:
-        with writer.ExperienceWriter(
-            client,
-            layout_of(1),
-            num_streams=1,
-            should_stop=lambda: False,
-            max_pending_items=1,
-            timeout_seconds=60.0,
+        with open_writer(
+            client, transitions=transitions, max_pending_items=1, timeout_seconds=60.0
         ) as target:
-            for _ in range(num_steps + 1):  # the first waits for its bootstrap
-                target.write(0, *stream.step(row))
+            while inserted < num_items:
+                increment = stream.step(row)
+                target.write(0, *increment)
+                inserted += len(increment.items)
         done.append(None)
     except Exception as error:
         done.append(error)
 
 
+def draw_while(inserting: threading.Thread, source: sampler.BatchSampler, drawn: list[int]) -> None:
+    """Counts the batches that come while somebody inserts."""
+    num_batches = 0
+    while inserting.is_alive():
+        num_batches += source() is not None
+    drawn.append(num_batches)
+
+
 @hypothesis.given(
     samples_per_insert=st.sampled_from([0.25, 0.5, 1.0, 3.0, 8.0, 40.0]),
-    batch_size=st.integers(1, 16),
-    in_flight_batches=st.integers(1, 3),
+    batch_items=st.integers(1, 16),
+    transitions=st.sampled_from([1, 2, 4]),
+    streams=st.integers(1, 5),
     warmup=st.integers(0, 20),
 )
 @hypothesis.settings(
@@ -105,48 +116,52 @@ def insert(client: reverb.Client, num_steps: int, done: list[Exception | None]) 
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
     derandomize=True,
 )
-@hypothesis.example(samples_per_insert=40.0, batch_size=1, in_flight_batches=1, warmup=0)
+@hypothesis.example(samples_per_insert=40.0, batch_items=1, transitions=1, streams=1, warmup=0)
+@hypothesis.example(samples_per_insert=8.0, batch_items=8, transitions=4, streams=8, warmup=0)
 def test_with_the_smallest_accepted_band_both_sides_go_on_and_the_ratio_is_kept(
     make_tables: Callable[..., list[reverb.Table]],
     samples_per_insert: float,
-    batch_size: int,
-    in_flight_batches: int,
+    batch_items: int,
+    transitions: int,
+    streams: int,
     warmup: int,
 ) -> None:
+    batch_size = batch_items * transitions
     limit = smallest_limit(
         samples_per_insert=samples_per_insert,
         warmup_steps=batch_size + warmup,
         batch_size=batch_size,
-        in_flight_batches=in_flight_batches,
+        in_flight_batches=streams,
+        item_transitions=transitions,
     )
-    server = reverb.Server(make_tables(rate_limit=limit))
+    server = reverb.Server(make_tables(transitions=transitions, rate_limit=limit))
     client = reverb.Client(f"localhost:{server.port}")
-    source = sampler.BatchSampler(
-        f"localhost:{server.port}",
-        layout_of(1),
-        batch_size=batch_size,
-        in_flight_batches=in_flight_batches,
-        prioritization=None,
-        num_actions=NUM_ACTIONS,
-        timeout_seconds=0.1,
-    )
+    layout = layout_of(1, transitions)
     num_steps = limit.warmup_steps + math.ceil(4 * limit.error_buffer / samples_per_insert)
+    num_items = min(layout.items_for(num_steps), 400)
     done: list[Exception | None] = []
-    inserting = threading.Thread(target=insert, args=(client, min(num_steps, 400), done))
+    inserting = threading.Thread(target=insert, args=(client, num_items, transitions, done))
     inserting.start()
-    num_batches = 0
-    while inserting.is_alive():
-        num_batches += source() is not None
-    inserting.join()
+    drawn: list[int] = []
+    options = {"transitions": transitions, "batch_size": batch_items, "timeout_seconds": 0.1}
+    drawing = [
+        threading.Thread(
+            target=draw_while, args=(inserting, open_sampler(server, **options), drawn)
+        )
+        for _ in range(streams)
+    ]
+    for thread in drawing:
+        thread.start()
+    for thread in (inserting, *drawing):
+        thread.join()
 
     assert done == [None]
-    table = read_counts(client)
-    off = (table.inserts - limit.warmup_steps) * samples_per_insert - table.samples
+    table = read_counts(client, layout)
+    # The warm-up is rounded up to whole items.
+    warmup_steps = layout.steps_in(layout.items_for(limit.warmup_steps))
+    off = (table.inserts - warmup_steps) * samples_per_insert - table.samples
     assert abs(off) <= limit.error_buffer
-    # What the table counts as sampled reached the learner, but for what is in flight.
-    in_flight = batch_size * (in_flight_batches + 1)
-    assert table.samples - num_batches * batch_size <= 2 * in_flight
-    del source
+    assert table.samples > 0 and sum(drawn) > 0
     server.stop()
 
 

@@ -20,7 +20,7 @@ from actors.observation import FRAME_SHAPE
 from reverb_server import port, server, tables, writer
 from reverb_server.client import TableCounts, read_counts
 from reverb_server.rate_limit import RateLimit
-from tests.reverb_server.episodes import layout_of
+from tests.reverb_server.episodes import SINGLE, layout_of
 
 Tables = Callable[..., list[reverb.Table]]
 Script = Sequence[Callable[[reverb.Client], None] | None]
@@ -31,11 +31,11 @@ LIMIT = RateLimit(samples_per_insert=1.0, warmup_steps=2, error_buffer=1e6)
 def insert(client: reverb.Client, num_items: int) -> None:
     """Inserts one-step items whose rewards count 0, 1, 2 ..."""
     frame = np.zeros(FRAME_SHAPE, np.uint8)
-    stream = NStepStream(1)
+    stream = NStepStream(1, 1)
     with writer.ExperienceWriter(
         client, layout_of(1), num_streams=1, should_stop=lambda: False
     ) as target:
-        for i in range(num_items + 1):
+        for i in range(num_items + 2):  # the last two wait for rows to come
             row = Row(frame, action=i, reward=float(i), discount=1.0, epsilon=1.0, greedy=0)
             target.write(0, *stream.step(row))
 
@@ -71,6 +71,7 @@ def run(
 
     server.serve(
         make_tables(rate_limit=LIMIT),
+        SINGLE,
         port=number,
         checkpoint_directory=directory,
         checkpoint_seconds=checkpoint_seconds,
@@ -111,7 +112,7 @@ def test_a_stopped_server_comes_back_with_its_items_and_counters(
     found: dict[str, Any] = {}
 
     def look(client: reverb.Client) -> None:
-        found["counts"] = read_counts(client)
+        found["counts"] = read_counts(client, SINGLE)
         samples = client.sample(
             tables.REPLAY, 500, emit_timesteps=False, unpack_as_table_signature=True
         )
@@ -312,6 +313,7 @@ def test_the_server_stops_when_a_report_fails(make_tables: Tables, tmp_path: pat
     with pytest.raises(OSError, match="no space left"):
         server.serve(
             make_tables(),
+            SINGLE,
             port=number,
             checkpoint_directory=tmp_path,
             checkpoint_seconds=1e9,
@@ -344,6 +346,7 @@ def test_a_second_server_on_the_same_port_is_refused(
     with pytest.raises(port.PortInUseError):
         server.serve(
             make_tables(),
+            SINGLE,
             port=first.port,
             checkpoint_directory=tmp_path,
             checkpoint_seconds=1.0,

@@ -12,41 +12,49 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.n_step import Increment, Item, Row, rows_reached
-from actors.observation import FRAME_SHAPE, STACK_SIZE
+from actors.n_step import Increment, Row, item_rows
+from actors.observation import FRAME_SHAPE
 from actors.resume import pack_rng, unpack_rng
+from learner.cutting import Cut, TakeStacks
 from learner.transitions import Transition
-
-
-class _Stored(NamedTuple):
-    """An item as references to rows: both stacks, and the window."""
-
-    o_tm1: list[Row]
-    o_t: list[Row]
-    steps: list[Row]
-
 
 # Frames are mostly flat gray: the fastest level is nearly as small as the others.
 _COMPRESSION = 1
 _, *_COLUMNS = Row._fields  # all but the frame
 
 
-class SerialReplay:
-    """The newest `capacity_steps` transitions, sampled uniformly."""
+class _Steps(NamedTuple):
+    """The columns of items, float32 [items, rows] each."""
 
-    def __init__(self, *, n_step: int, capacity_steps: int, rng: np.random.Generator):
-        self._n_step = n_step
-        self._capacity_steps = capacity_steps
+    action: np.ndarray
+    reward: np.ndarray
+    discount: np.ndarray
+    epsilon: np.ndarray
+    greedy: np.ndarray
+    age: np.ndarray
+    final: np.ndarray
+
+
+class SerialReplay:
+    """The newest items of about `capacity_steps` steps, sampled uniformly."""
+
+    def __init__(
+        self, *, cut: Cut, take_stacks: TakeStacks, capacity_steps: int, rng: np.random.Generator
+    ):
+        self._cut = cut
+        self._take_stacks = take_stacks
+        self._item_rows = item_rows(cut.n_step, cut.item_transitions)
+        self._capacity_items = -(-capacity_steps // cut.item_transitions)
         self._rng = rng
-        self._items: list[_Stored] = []
+        self._items: list[list[Row]] = []
         self._streams: dict[tuple[int, int], list[Row]] = {}
-        self.inserts = 0
-        self.samples = 0
+        self.inserts = 0  # agent steps
+        self.samples = 0  # transitions
 
     @property
     def size(self) -> int:
-        """Items held."""
-        return len(self._items)
+        """Agent steps held."""
+        return len(self._items) * self._cut.item_transitions
 
     def write(self, stream: tuple[int, int], increment: Increment) -> None:
         """Appends rows to a stream, (actor, game), and stores the items they complete."""
@@ -54,26 +62,29 @@ class SerialReplay:
         # A copy: the row's frame is a view of a whole batch of stacks.
         rows.extend(row._replace(frame=row.frame.copy()) for row in increment.rows)
         for item in increment.items:
-            self._insert(rows, item)
-        del rows[: -rows_reached(self._n_step)]
+            self._insert(rows[item])
+        del rows[: -self._item_rows]
 
-    def sample(self, batch_size: int) -> Transition:
-        """A batch, as numpy columns."""
-        self.samples += batch_size
-        chosen = self._rng.integers(len(self._items), size=batch_size)
-        columns = zip(*(_transition(self._items[i]) for i in chosen), strict=True)
-        return Transition(*(np.stack(column) for column in columns))
+    def sample(self, num_transitions: int) -> Transition:
+        """Batches of so many transitions together."""
+        self.samples += num_transitions
+        num_items = num_transitions // self._cut.item_transitions
+        chosen = self._rng.integers(len(self._items), size=num_items)
+        items = [self._items[i] for i in chosen]
+        frames = np.array([[row.frame for row in item] for item in items])
+        steps = np.array([[row[1:] for row in item] for item in items], np.float32)
+        columns = _Steps(*np.moveaxis(steps, -1, 0))
+        return self._cut(frames, columns, self._rng, self._take_stacks)
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything in it, as arrays."""
         numbers = _RowNumbers()
-        items = [[numbers.of(rows) for rows in item] for item in self._items]
+        items = [numbers.of(rows) for rows in self._items]
         streams = [numbers.of(rows) for rows in self._streams.values()]
         return {
             "rng": pack_rng(self._rng),
             "counts": np.array([self.inserts, self.samples]),
-            # One line per item: both stacks and the window, end to end.
-            "items": np.array([[*chain.from_iterable(item)] for item in items], np.int32),
+            "items": np.array(items, np.int32),
             "stream_keys": np.array(list(self._streams), np.int32).reshape(-1, 2),
             "stream_lengths": np.array([len(rows) for rows in streams], np.int64),
             "stream_rows": np.array([*chain.from_iterable(streams)], np.int32),
@@ -85,11 +96,7 @@ class SerialReplay:
         unpack_rng(self._rng, state["rng"])
         self.inserts, self.samples = state["counts"].tolist()
         rows = _unpack_rows(state)
-        self._items = []
-        for numbers in state["items"].tolist():
-            line = [rows[number] for number in numbers]
-            stacks, window = line[: 2 * STACK_SIZE], line[2 * STACK_SIZE :]
-            self._items.append(_Stored(stacks[:STACK_SIZE], stacks[STACK_SIZE:], window))
+        self._items = [[rows[number] for number in line] for line in state["items"].tolist()]
         ends = np.cumsum(state["stream_lengths"])[:-1]
         parts = np.split(state["stream_rows"], ends) if len(state["stream_keys"]) else []
         self._streams = {
@@ -97,13 +104,13 @@ class SerialReplay:
             for (actor, game), part in zip(state["stream_keys"].tolist(), parts, strict=True)
         }
 
-    def _insert(self, rows: list[Row], item: Item) -> None:
-        stored = _Stored(rows[item.o_tm1], rows[item.o_t], rows[item.steps])
-        if len(self._items) < self._capacity_steps:
-            self._items.append(stored)
+    def _insert(self, item: list[Row]) -> None:
+        if len(self._items) < self._capacity_items:
+            self._items.append(item)
         else:
-            self._items[self.inserts % self._capacity_steps] = stored
-        self.inserts += 1
+            oldest = self.inserts // self._cut.item_transitions % self._capacity_items
+            self._items[oldest] = item
+        self.inserts += self._cut.item_transitions
 
 
 class _RowNumbers:
@@ -137,14 +144,6 @@ def _unpack_rows(state: Mapping[str, np.ndarray]) -> list[Row]:
     return list(map(Row, frames, *columns))
 
 
-def _transition(stored: _Stored) -> Transition:
-    source = stored.steps[0]
-    return Transition(
-        o_tm1=np.stack([row.frame for row in stored.o_tm1]),
-        o_t=np.stack([row.frame for row in stored.o_t]),
-        a_tm1=np.int32(source.action),
-        r_t=np.array([row.reward for row in stored.steps], np.float32),
-        discount_t=np.array([row.discount for row in stored.steps], np.float32),
-        epsilon=np.float32(source.epsilon),
-        greedy_tm1=np.int32(source.greedy),
-    )
+def is_current(state: Mapping[str, np.ndarray]) -> bool:
+    """Whether a `state` is of this version: earlier ones held each transition as an item."""
+    return set(_COLUMNS) <= state.keys()

@@ -10,6 +10,7 @@ parameters of one that was not.
 """
 
 import functools
+import logging
 import signal
 import time
 from typing import Any
@@ -23,7 +24,7 @@ from actors.resume import RecordedBatch
 from launch import build
 from launch.config import Config
 from launch.engines.serial.evaluation import SerialEvaluation
-from launch.engines.serial.replay import SerialReplay
+from launch.engines.serial.replay import SerialReplay, is_current
 from launch.engines.serial.stored_parts import (
     Parts,
     check_same_games,
@@ -74,7 +75,8 @@ class SerialSystem:
             self._checkpointer, fresh, serial_state=True
         )
         self._replay = SerialReplay(
-            n_step=config.learner.n_step,
+            cut=build.make_cut(config),
+            take_stacks=build.own_backend().take_stacks,
             capacity_steps=config.replay.replay_capacity_steps,
             rng=np.random.default_rng(seed_for(config, "sampler")),
         )
@@ -88,10 +90,14 @@ class SerialSystem:
         self._actors = [self._make_actor(index) for index in range(config.actor.actors)]
         self._evaluation = SerialEvaluation(config, self._greedy)
         self.stop_requested = False
-        if serial_state:
-            self._restore(split_parts(serial_state))
+        parts = split_parts(serial_state)
+        if parts and is_current(parts["replay"]):
+            self._restore(parts)
         else:
-            # New, or last trained by processes: replay is empty, and warms up.
+            # New, last trained by processes, or stored by an earlier version, whose items were
+            # others: games start anew, replay is empty, and warms up.
+            if parts:
+                logging.warning("replay was stored by an earlier version: it starts empty")
             self._steps.last_inserts = 0
 
     def request_stop(self) -> None:
@@ -190,19 +196,19 @@ class SerialSystem:
 
     def _next_batch(self, timeout_seconds: float) -> Batch | None:
         del timeout_seconds  # nobody else could bring one
-        items = self._config.sampled_items
+        size = self._config.sampled_transitions
         while not self._batch_is_due():
             if self.stop_requested:
                 return None
             for actor in self._actors:
                 actor.step()
-        transition = jax.device_put(self._replay.sample(items))
-        return Batch(transition, np.ones(items, np.float32), np.zeros(items, np.uint64))
+        transition = jax.device_put(self._replay.sample(size))
+        return Batch(transition, np.ones(size, np.float32), np.zeros(size, np.uint64))
 
     def _batch_is_due(self) -> bool:
         learned_from = self._replay.inserts - self._config.replay.warmup_steps
         allowed = learned_from * self._config.replay.samples_per_insert
-        return self._replay.samples + self._config.sampled_items <= allowed
+        return self._replay.samples + self._config.sampled_transitions <= allowed
 
     def _publish(self, state: LearnerState, progress: Progress) -> None:
         frames = self._config.frames_of(progress.steps)

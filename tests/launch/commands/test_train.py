@@ -16,7 +16,7 @@ import pytest
         (["--frames", "0"], "frames=0"),
         (
             ["--batch-size", "64", "--warmup-steps", "50"],
-            "warmup_steps=50 is less than the 256 items",
+            "warmup_steps=50 is less than the 256 steps",
         ),
         (["--error-buffer", "10"], "error_buffer=10 can deadlock"),
         (["--samples-per-insert", "0"], "samples_per_insert=0.0"),

@@ -1,8 +1,7 @@
 """A stranger on the port: sends one of everything that is none of the run's own, and takes samples.
 
-`python -m tests.launch.engines.stranger ADDRESS N_STEP STEPS` is a process of its own, because its
-streams wait without bound for a server that is gone. N_STEP is the run's window, and STEPS are
-those after which it is over.
+`python -m tests.launch.engines.stranger ADDRESS STEPS` is a process of its own, because its streams
+wait without bound for a server that is gone. After STEPS the run is over.
 """
 
 import contextlib
@@ -13,7 +12,6 @@ import sys
 import numpy as np
 import reverb
 
-from actors.observation import OBSERVATION_SHAPE
 from reverb_server import tables
 from reverb_server.telemetry import TelemetryWriter
 
@@ -21,15 +19,15 @@ FRAMES = (1.7e308, 10**400, 2**63, -1, "many")  # no run is there
 _OVERSIZED_BYTES = 20 << 20
 _NOISY_CONNECTIONS = 10
 _SAMPLES = 500
-_STACK = np.zeros(OBSERVATION_SHAPE, np.uint8)
 _SECONDS = 60
 
 
-def attack(address: str, n_step: int, total_steps: int) -> None:
+def attack(address: str, total_steps: int) -> None:
     """One of everything."""
     client = reverb.Client(address)
-    for item in (*_items_of_another_shape(n_step), *_items_out_of_range(n_step)):
-        _insert(client, tables.REPLAY, item)
+    item = _item(client)
+    for misfit in (*_of_another_shape(item), *_out_of_range(item)):
+        _insert(client, tables.REPLAY, misfit)
     _publish(client, total_steps)
     _insert(client, tables.TELEMETRY, {"row": np.zeros(_OVERSIZED_BYTES, np.uint8)})
     rows = TelemetryWriter(client, "learner")
@@ -41,21 +39,27 @@ def attack(address: str, n_step: int, total_steps: int) -> None:
         pass
 
 
-def _items_of_another_shape(n_step: int) -> list[dict[str, np.ndarray]]:
-    item = {"o_t": _STACK, "o_tm1": _STACK, "steps": np.zeros((n_step, 5), np.float32)}
+def _item(client: reverb.Client) -> dict[str, np.ndarray]:
+    """An item of the shape that the server itself tells everyone."""
+    signature = client.server_info(_SECONDS)[tables.REPLAY].signature
+    return {
+        name: np.zeros(spec.shape, spec.dtype.as_numpy_dtype) for name, spec in signature.items()
+    }
+
+
+def _of_another_shape(item: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    frames, steps = item["frames"], item["steps"]
     return [
-        item | {"steps": np.zeros((n_step + 3, 5), np.float32)},
-        item | {"o_t": _STACK[:1]},
-        item | {"steps": item["steps"].astype(np.float64)},
+        item | {"steps": np.concatenate([steps, steps[:3]])},
+        item | {"frames": frames[:1]},
+        item | {"steps": steps.astype(np.float64)},
         {"anything": np.zeros(5)},
     ]
 
 
-def _items_out_of_range(n_step: int) -> list[dict[str, np.ndarray]]:
-    return [
-        {"o_t": _STACK, "o_tm1": _STACK, "steps": np.full((n_step, 5), value, np.float32)}
-        for value in (np.nan, np.inf, -1e30, 7.5)
-    ]
+def _out_of_range(item: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    values = (np.nan, np.inf, -1e30, 7.5)
+    return [item | {"steps": np.full_like(item["steps"], value)} for value in values]
 
 
 def _publish(client: reverb.Client, total_steps: int) -> None:
@@ -92,4 +96,4 @@ def _make_noise(port: int) -> None:
 
 if __name__ == "__main__":
     for _ in range(2):
-        attack(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+        attack(sys.argv[1], int(sys.argv[2]))

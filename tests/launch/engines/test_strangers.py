@@ -22,9 +22,7 @@ def test_a_run_goes_on_whatever_strangers_send(tmp_path):
     with LiveRun(tmp_path / "run", *FLAGS) as run:
         run.wait_for_updates(0)
         program = [sys.executable, "-m", "tests.launch.engines.stranger"]
-        stranger = subprocess.Popen(
-            [*program, run.address, str(N_STEP), str(FRAMES // 4)], cwd=ROOT
-        )
+        stranger = subprocess.Popen([*program, run.address, str(FRAMES // 4)], cwd=ROOT)
         run.wait("the stranger is done", lambda: stranger.poll() is not None)
         assert stranger.returncode == 0
         run.wait("its items are found", lambda: run.highest("rejected_items") > 0)

@@ -1,56 +1,72 @@
 """What the learner node makes of what it samples."""
 
-import numpy as np
+import dataclasses
 
-from actors.observation import OBSERVATION_SHAPE
-from launch.nodes.learner import to_device, transition_of
+import numpy as np
+import pytest
+
+from actors.observation import FRAME_SHAPE
+from launch.nodes.learner import BatchStream, make_streams
+from launch.nodes.tables import item_layout
 from reverb_server.sampler import SampledBatch
 from reverb_server.tables import Step, unpack_steps
-
-# Two items with a window of three; every number tells its field, item and row.
-STEPS = np.array(
-    [
-        [[100 * field + 10 * item + row for field in range(5)] for row in range(3)]
-        for item in (0, 1)
-    ],
-    np.float32,
-)
+from tests.launch.tiny_run import tiny_config
 
 
-def sampled() -> SampledBatch:
-    stacks = np.random.default_rng(0).integers(0, 256, (2, 2, *OBSERVATION_SHAPE), np.uint8)
+def small_config(*, prioritized: bool, sample_streams: int | None = None):
+    config = tiny_config(updates_per_dispatch=2, batch_size=3, n_step=2)
+    replay = dataclasses.replace(
+        config.replay, prioritized=prioritized, sample_streams=sample_streams
+    )
+    return dataclasses.replace(config, replay=replay)
+
+
+def sampled_for(config) -> SampledBatch:
+    """Items of one long episode; the action of a row tells its item and row."""
+    layout, items = item_layout(config), config.sampled_items
+    frames = np.random.default_rng(0).integers(0, 256, (items, layout.rows, *FRAME_SHAPE), np.uint8)
+    steps = np.zeros((items, layout.rows, len(Step._fields)), np.float32)
+    columns = unpack_steps(steps)
+    columns.action[:] = 10 * np.arange(items)[:, None] + np.arange(layout.rows)
+    columns.age[:] = 3
     return SampledBatch(
-        o_tm1=stacks[0],
-        o_t=stacks[1],
-        steps=unpack_steps(STEPS),
-        keys=np.array([7, 8], np.uint64),
-        weights=np.array([1.0, 0.5], np.float32),
+        frames=frames,
+        steps=columns,
+        keys=np.arange(items, dtype=np.uint64),
+        weights=np.linspace(0.1, 1.0, items).astype(np.float32),
     )
 
 
-def test_steps_become_the_columns_of_a_transition() -> None:
-    batch = sampled()
-    transition = transition_of(batch)
-    assert Step._fields == ("action", "reward", "discount", "epsilon", "greedy")
-    expected = {
-        "o_tm1": batch.o_tm1,
-        "o_t": batch.o_t,
-        "a_tm1": np.array([0, 10], np.int32),
-        "r_t": np.array([[100, 101, 102], [110, 111, 112]], np.float32),
-        "discount_t": np.array([[200, 201, 202], [210, 211, 212]], np.float32),
-        "epsilon": np.array([300, 310], np.float32),
-        "greedy_tm1": np.array([400, 410], np.int32),
-    }
-    assert transition._fields == tuple(expected)
-    for name, column in expected.items():
-        found = getattr(transition, name)
-        np.testing.assert_array_equal(found, column, name)
-        assert found.dtype == column.dtype, name
+def stream_of(config) -> BatchStream:
+    return BatchStream(config, "localhost:1", np.random.SeedSequence(0))
 
 
-def test_keys_and_weights_go_with_the_batch_and_no_batch_stays_none() -> None:
-    batch = to_device(sampled())
-    assert batch is not None
-    assert batch.keys.tolist() == [7, 8]
-    assert batch.weights.tolist() == [1.0, 0.5]
-    assert to_device(None) is None
+def test_items_of_several_transitions_give_one_to_each_update() -> None:
+    config = small_config(prioritized=False)
+    assert (config.item_transitions, config.sampled_items) == (2, 3)
+    sampled = sampled_for(config)
+    batch = stream_of(config).to_device(sampled)
+    actions = np.asarray(batch.transition.a_tm1).reshape(2, 3)
+    assert (actions // 10).tolist() == [[0, 1, 2], [0, 1, 2]]
+    assert sorted(actions.ravel() % 10) == [3, 3, 3, 4, 4, 4]
+    assert batch.weights.shape == (6,)
+    for i, action in enumerate(actions.ravel().tolist()):
+        item, row = divmod(action, 10)
+        stack = sampled.frames[item, row - 3 : row + 1]
+        np.testing.assert_array_equal(batch.transition.o_tm1[i], stack)
+
+
+def test_prioritized_items_hold_one_transition_each_with_its_weight_and_key() -> None:
+    config = small_config(prioritized=True)
+    assert (config.item_transitions, config.sampled_items) == (1, 6)
+    sampled = sampled_for(config)
+    batch = stream_of(config).to_device(sampled)
+    assert (np.asarray(batch.transition.a_tm1) // 10).tolist() == list(range(6))
+    assert batch.keys.tolist() == list(range(6))
+    np.testing.assert_array_equal(batch.weights, sampled.weights)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_there_are_as_many_streams_as_asked_for(streams: int) -> None:
+    config = small_config(prioritized=False, sample_streams=streams)
+    assert len(make_streams(config, "localhost:1")) == streams

@@ -29,7 +29,7 @@ jax.monitoring.register_event_listener(lambda event, **_: events.update([event])
 config = tiny_config(optimizer="rmsprop")
 state, update = build.make_learner(config)
 rng = np.random.default_rng(0)
-size, n_step = config.sampled_items, config.learner.n_step
+size, n_step = config.sampled_transitions, config.learner.n_step
 stacks = rng.integers(0, 256, (2, size, 4, 84, 84), np.uint8)
 batch = Transition(
     o_tm1=stacks[0],
