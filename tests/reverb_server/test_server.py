@@ -16,7 +16,7 @@ import pytest
 import reverb
 
 from actors.n_step import NStepStream, Row
-from actors.observation import FRAME_SHAPE
+from actors.observation import FRAME_SHAPE, STACK_SIZE
 from reverb_server import port, server, tables, writer
 from reverb_server.client import TableCounts, read_counts
 from reverb_server.rate_limit import RateLimit
@@ -117,7 +117,7 @@ def test_a_stopped_server_comes_back_with_its_items_and_counters(
             tables.REPLAY, 500, emit_timesteps=False, unpack_as_table_signature=True
         )
         steps = (tables.unpack_steps(tables.Item(**sample.data).steps) for sample in samples)
-        found["rewards"] = {float(step.reward[0]) for step in steps}
+        found["rewards"] = {float(step.reward[STACK_SIZE - 1]) for step in steps}
 
     run(make_tables, directory, [look])
     assert found["counts"] == TableCounts(inserts=12, samples=4, size=12)
@@ -157,7 +157,7 @@ def test_a_server_that_does_not_answer_is_not_said_to(
     heard: list[Any] = []
 
     def fall_silent(client: reverb.Client) -> None:
-        def no_answer(client: reverb.Client) -> TableCounts:
+        def no_answer(client: reverb.Client, layout: tables.ItemLayout) -> TableCounts:
             raise RuntimeError("deadline exceeded")
 
         monkeypatch.setattr(server, "read_counts", no_answer)

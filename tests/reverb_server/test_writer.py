@@ -159,5 +159,5 @@ def test_a_writer_goes_on_when_the_server_is_back_on_its_port(
         play(target, make_streams(1, [5]), 1)
         server.stop()
         revived = make_server(port=server.port)
-        play(target, make_streams(1, [5], seed=1), 1)
+        play(target, make_streams(1, [6], seed=1), 1)
         assert read_counts(connect(revived), SINGLE, timeout_seconds=30).size >= 5

@@ -4,10 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+import reverb
 
 from actors.observation import FRAME_SHAPE
 from launch.nodes.learner import BatchStream, make_streams
-from launch.nodes.tables import item_layout
+from launch.nodes.tables import item_layout, replay_tables
+from launch.replay import replay_limit
 from reverb_server.sampler import SampledBatch
 from reverb_server.tables import Step, unpack_steps
 from tests.launch.tiny_run import tiny_config
@@ -37,11 +39,26 @@ def sampled_for(config) -> SampledBatch:
     )
 
 
-def stream_of(config) -> BatchStream:
-    return BatchStream(config, "localhost:1", np.random.SeedSequence(0))
+@pytest.fixture
+def address_of():
+    """The address of a server with the tables of a config."""
+    servers = []
+
+    def start(config) -> str:
+        servers.append(reverb.Server(replay_tables(config, replay_limit(config))))
+        return f"localhost:{servers[-1].port}"
+
+    yield start
+    for server in servers:
+        server.stop()
 
 
-def test_items_of_several_transitions_give_one_to_each_update() -> None:
+@pytest.fixture
+def stream_of(address_of):
+    return lambda config: BatchStream(config, address_of(config), np.random.SeedSequence(0))
+
+
+def test_items_of_several_transitions_give_one_to_each_update(stream_of) -> None:
     config = small_config(prioritized=False)
     assert (config.item_transitions, config.sampled_items) == (2, 3)
     sampled = sampled_for(config)
@@ -56,7 +73,7 @@ def test_items_of_several_transitions_give_one_to_each_update() -> None:
         np.testing.assert_array_equal(batch.transition.o_tm1[i], stack)
 
 
-def test_prioritized_items_hold_one_transition_each_with_its_weight_and_key() -> None:
+def test_prioritized_items_hold_one_transition_each_with_its_weight_and_key(stream_of) -> None:
     config = small_config(prioritized=True)
     assert (config.item_transitions, config.sampled_items) == (1, 6)
     sampled = sampled_for(config)
@@ -67,6 +84,6 @@ def test_prioritized_items_hold_one_transition_each_with_its_weight_and_key() ->
 
 
 @pytest.mark.parametrize("streams", [1, 3])
-def test_there_are_as_many_streams_as_asked_for(streams: int) -> None:
+def test_there_are_as_many_streams_as_asked_for(address_of, streams: int) -> None:
     config = small_config(prioritized=False, sample_streams=streams)
-    assert len(make_streams(config, "localhost:1")) == streams
+    assert len(make_streams(config, address_of(config))) == streams
