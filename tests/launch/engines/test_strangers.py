@@ -7,12 +7,10 @@ import sys
 from tests.launch.live_run import ROOT, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
-N_STEP = 5
 FRAMES = 10_000_000  # more than it makes before it is stopped
 FLAGS = (
     *TINY_FLAGS,
     f"--frames={FRAMES}",
-    f"--n-step={N_STEP}",
     "--updates-per-dispatch=1",
     "--warmup-steps=500",
 )
