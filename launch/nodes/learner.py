@@ -133,11 +133,17 @@ def _train(
 class BatchStream:
     """One of the learner's sources of batches on the device, for a thread of its own."""
 
-    def __init__(self, config: Config, server_address: str, seeds: np.random.SeedSequence):
+    def __init__(
+        self,
+        config: Config,
+        layout: ItemLayout,
+        server_address: str,
+        seeds: np.random.SeedSequence,
+    ):
         environment = config.environment
         self.sampler = sampler.BatchSampler(
             server_address,
-            item_layout(config),
+            layout,
             batch_size=config.sampled_items,
             prioritization=prioritization_of(config),
             num_actions=build.num_actions(environment.game, environment.full_action_set),
@@ -162,8 +168,9 @@ class BatchStream:
 
 def make_streams(config: Config, server_address: str) -> list[BatchStream]:
     """What draws the learner's batches, each in a thread of its own."""
+    layout = item_layout(config)
     seeds = node_seed(config, "sampler").spawn(sample_streams(config))
-    return [BatchStream(config, server_address, seed) for seed in seeds]
+    return [BatchStream(config, layout, server_address, seed) for seed in seeds]
 
 
 def _counts(client: reverb.Client, layout: ItemLayout) -> ReplayCounts | None:

@@ -55,7 +55,9 @@ def address_of():
 
 @pytest.fixture
 def stream_of(address_of):
-    return lambda config: BatchStream(config, address_of(config), np.random.SeedSequence(0))
+    return lambda config: BatchStream(
+        config, item_layout(config), address_of(config), np.random.SeedSequence(0)
+    )
 
 
 def test_items_of_several_transitions_give_one_to_each_update(stream_of) -> None:
