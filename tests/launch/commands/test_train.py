@@ -19,6 +19,11 @@ import pytest
             "warmup_steps=50 is less than the 256 steps",
         ),
         (["--error-buffer", "10"], "error_buffer=10 can deadlock"),
+        (["--sample-streams", "0"], "sample_streams=0 must be at least 1"),
+        (
+            ["--n-step", "1", "--max-episode-frames", "8"],
+            "max_episode_frames=8 can cut an episode off before 3 steps",
+        ),
         (["--samples-per-insert", "0"], "samples_per_insert=0.0"),
         (["--final-epsilon", "1.5"], "final_epsilon=1.5"),
         (["--gamma", "nan"], "gamma=nan"),
