@@ -12,7 +12,6 @@ them. It is measured in processes of its own, which have one core or two for cli
 `python -m benchmarks.sampling_speed` prints the figures.
 """
 
-import dataclasses
 import functools
 import json
 import os
@@ -26,26 +25,21 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-import reverb
 
 from actors.observation import OBSERVATION_SHAPE
 from launch import build
 from launch.config import PRESETS, Config
-from launch.nodes.learner import BatchStream, make_streams
-from launch.nodes.tables import item_layout
+from launch.nodes.learner import make_streams
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
+from launch.profile.serial_sampling import serial_core_ms
 from launch.profile.stages import writing
 from launch.run_dir import RunDir
 from learner.prefetch import Prefetcher
-from reverb_server import tables
-from reverb_server.rate_limit import RateLimit
-from reverb_server.writer import ExperienceWriter
 
 _FILL_STEPS = 5000
 _ROUND_SECONDS, _ROUNDS = 1.0, 6
 _COPIED_BATCHES, _COPIES = 40, 200  # more than caches hold
-_SERIAL_CALLS = 300
 _REPEATS = 2  # one core, two cores, and again
 _CHILD_SECONDS = 300.0
 _GET_SECONDS = 30.0
@@ -121,7 +115,7 @@ def _measure_on(config: Config, cores: set[int]) -> _Measured:
 def _measure_here(config: Config) -> _Measured:
     build.own_backend().prepare_process()
     copy = _make_copy(config)
-    serial_ms = _serial_core_ms(config)
+    serial_ms = serial_core_ms(config)
     with replay_process(config) as server:
         with writing(config, server.address) as write:
             play = increments(config, record_rows(config))
@@ -172,35 +166,6 @@ def _copy_core_ms(copy: Callable[[int], None]) -> float:
     for i in range(_COPIES):
         copy(i)
     return 1e3 * (time.thread_time() - began) / _COPIES
-
-
-def _serial_core_ms(config: Config) -> float:
-    """What the Python threads take for a batch whose frames are single pixels."""
-    layout = dataclasses.replace(item_layout(config), frame_shape=(1, 1))
-    limit = RateLimit(config.replay.samples_per_insert, 1, 1e12)
-    server = reverb.Server(
-        tables.make_tables(
-            layout=layout, capacity_steps=_FILL_STEPS, rate_limit=limit, prioritization=None
-        )
-    )
-    address = f"localhost:{server.port}"
-    pixel = np.zeros((1, 1), np.uint8)
-    play = increments(config, record_rows(config, 100))
-    with ExperienceWriter(
-        reverb.Client(address), layout, num_streams=1, should_stop=lambda: False
-    ) as writer:
-        for _ in range(_FILL_STEPS):
-            rows, items = next(play)
-            writer.write(0, [row._replace(frame=pixel) for row in rows], items)
-    stream = BatchStream(config, layout, address, np.random.SeedSequence(0))
-    best = np.inf
-    for _ in range(_ROUNDS):
-        began = time.thread_time()
-        for _ in range(_SERIAL_CALLS):
-            stream()
-        best = min(best, (time.thread_time() - began) / _SERIAL_CALLS)
-    server.stop()
-    return 1e3 * float(best) / config.learner.updates_per_dispatch
 
 
 def main(argv: list[str]) -> None:

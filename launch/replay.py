@@ -26,12 +26,15 @@ def replay_limit(config: Config) -> RateLimit:
         raise InputError(str(error)) from None
 
 
-def sample_streams(config: Config) -> int:
-    """Streams the learner samples by, with the default filled in from the cores of this host."""
+def sample_streams(config: Config, cores: int | None = None) -> int:
+    """Streams the learner samples by, with the default filled in from the cores of its host.
+
+    `cores` are those of another host than this one.
+    """
     given = config.replay.sample_streams
     if given is not None:
         return given
-    return max(_LEAST_STREAMS, min(usable_cores() // 2, _MOST_STREAMS))
+    return max(_LEAST_STREAMS, min((cores or usable_cores()) // 2, _MOST_STREAMS))
 
 
 def replay_bytes_estimate(config: Config) -> int:

@@ -16,6 +16,7 @@ from launch.profile.actor_speed import measure_actor
 from launch.profile.plan import Costs
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
+from launch.profile.serial_sampling import serial_core_ms
 from launch.profile.stages import make_draw, measure_replay_bytes, update_stage, writing
 from launch.profile.timing import Cost, compare
 from learner import acting
@@ -32,7 +33,6 @@ class _Spent(NamedTuple):
 
     wall_ms: float
     core_ms: float
-    thread_ms: float  # core time of the calling thread alone
     server_core_ms: float
     network_bytes: float
 
@@ -56,6 +56,7 @@ def measure_costs(
         insert = _insert(config, server)
         report("sample")
         sample = _over(_sample(config, server), config.learner.updates_per_dispatch)
+        serial_ms = serial_core_ms(config)
         report("publish and pull")
         publish_ms, pull = _publish_and_pull(config, server)
     report("replay memory")
@@ -70,7 +71,7 @@ def measure_costs(
         insert_server_core_ms=insert.server_core_ms,
         insert_bytes=insert.network_bytes,
         sample=Cost(sample.wall_ms, sample.core_ms),
-        sample_thread_ms=sample.thread_ms,
+        sample_serial_ms=serial_ms,
         sample_server_core_ms=sample.server_core_ms,
         sample_bytes=sample.network_bytes,
         pull_core_ms=pull.core_ms,
@@ -85,7 +86,7 @@ def measure_costs(
 
 def _insert(config: Config, server: ReplayProcess) -> _Spent:
     with writing(config, server.address) as write:
-        play = increments(record_rows(config), config.learner.n_step)
+        play = increments(config, record_rows(config))
         return _spend(server, lambda: write(next(play)), _INSERTS)
 
 
@@ -123,16 +124,16 @@ def _spend(server: ReplayProcess, call: Callable[[], object], calls: int) -> _Sp
 
 def _one_round(server: ReplayProcess, call: Callable[[], object], calls: int) -> _Spent:
     def clocks() -> Iterator[float]:
-        yield from (time.perf_counter(), time.process_time(), time.thread_time())
+        yield from (time.perf_counter(), time.process_time())
         yield from (server.core_seconds(), _loopback_bytes())
 
     before = list(clocks())
     for _ in range(calls):
         call()
-    wall, core, thread, served, sent = (
+    wall, core, served, sent = (
         (now - then) / calls for now, then in zip(clocks(), before, strict=True)
     )
-    return _Spent(1e3 * wall, 1e3 * core, 1e3 * thread, 1e3 * served, sent)
+    return _Spent(1e3 * wall, 1e3 * core, 1e3 * served, sent)
 
 
 def _over(spent: _Spent, parts: int) -> _Spent:

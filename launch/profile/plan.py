@@ -15,6 +15,7 @@ from launch.errors import InputError
 from launch.layout import NodeName
 from launch.memory_need import memory_need
 from launch.profile.timing import Cost
+from launch.replay import sample_streams
 
 # Processes that wait for each other do not keep all cores busy: 1.8 of 2 in whole runs.
 _USABLE = 0.9
@@ -22,9 +23,10 @@ _OTHERS_CORES = 0.05  # monitor, supervisor, and an evaluator between two evalua
 _MOST_UPDATES = 1e7  # a second; no run reaches it
 
 # Parts that saturate, and what to do about each.
-UPDATE, HAND_OVER, CORES, NETWORK, ACTORS, ACTOR_CORES = (
+UPDATE, STREAMS, SERIAL, CORES, NETWORK, ACTORS, ACTOR_CORES = (
     "the update",
-    "the thread that hands batches over",
+    "the streams that sample",
+    "what of sampling one thread does at a time",
     "the cores of the learner's host",
     "the network of the learner's host",
     "the actors",
@@ -32,7 +34,8 @@ UPDATE, HAND_OVER, CORES, NETWORK, ACTORS, ACTOR_CORES = (
 )
 _WAY_OUT = {
     UPDATE: "plan fewer updates/s, or a quicker device (--update-ms)",
-    HAND_OVER: "plan fewer updates/s, or larger batches",
+    STREAMS: "raise --sample-streams, or plan fewer updates/s",
+    SERIAL: "plan fewer updates/s, or more of them a call (--updates-per-dispatch)",
     CORES: "plan fewer updates/s, or larger hosts (--cores-per-host)",
     NETWORK: "raise --publish-period-updates or --gbit-per-second",
     ACTORS: "add actors (--actors)",
@@ -46,8 +49,8 @@ class Costs(NamedTuple):
     step: Cost  # all an actor does for an agent step
     insert_server_core_ms: float  # a step
     insert_bytes: float
-    sample: Cost  # a batch, in the learner's process
-    sample_thread_ms: float  # of it, in the one thread that hands batches over
+    sample: Cost  # a batch, in the learner's process, by a single stream
+    sample_serial_ms: float  # of it, what only one thread can do at a time
     sample_server_core_ms: float
     sample_bytes: float
     pull_core_ms: float  # a version, in an actor
@@ -124,7 +127,7 @@ def plan_for(
     hosts = hosts._replace(hosts=number)
     # Actors and their hosts were chosen to be enough; the rest is as it is.
     loads = _loads(config, costs, hosts, actors, updates_per_second)
-    for part in (UPDATE, HAND_OVER, CORES, NETWORK):
+    for part in (UPDATE, STREAMS, SERIAL, CORES, NETWORK):
         if loads[part] > 1.0:
             most = _limit(config, costs, hosts, actors, part)
             raise InputError(
@@ -227,7 +230,8 @@ def _loads(
     per_update_ms = costs.update.wall_ms + costs.publish_ms / config.learner.publish_period_updates
     loads = {
         UPDATE: rate * per_update_ms / 1e3,
-        HAND_OVER: rate * costs.sample_thread_ms / 1e3,
+        STREAMS: rate * costs.sample.wall_ms / 1e3 / sample_streams(config, hosts.cores_per_host),
+        SERIAL: rate * costs.sample_serial_ms / 1e3,
         CORES: (use.learner_host_cores + (use.actor_cores if alone else 0.0)) / room,
         NETWORK: 0.0 if alone else use.network_bytes * 8 / (hosts.gbit_per_second * 1e9),
         ACTORS: use.steps * costs.step.wall_ms / 1e3 / actors,

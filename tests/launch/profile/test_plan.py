@@ -16,7 +16,7 @@ COSTS = Costs(
     insert_server_core_ms=0.02,
     insert_bytes=1000.0,
     sample=Cost(2.0, 3.0),
-    sample_thread_ms=0.5,
+    sample_serial_ms=0.2,
     sample_server_core_ms=0.4,
     sample_bytes=200_000.0,
     pull_core_ms=5.0,
@@ -75,8 +75,8 @@ def test_hours_of_one_run_and_of_all() -> None:
     ("costs", "first", "at"),
     [
         # 0.5 ms of the update, and 1 ms of publishing for every hundredth.
-        (COSTS._replace(sample_thread_ms=0.1, step=Cost(0.1, 0.1)), plan.UPDATE, 1000 / 0.51),
-        (COSTS._replace(sample_thread_ms=0.9, step=Cost(0.1, 0.1)), plan.HAND_OVER, 1000 / 0.9),
+        (COSTS._replace(sample_serial_ms=0.1, step=Cost(0.1, 0.1)), plan.UPDATE, 1000 / 0.51),
+        (COSTS._replace(sample_serial_ms=0.9, step=Cost(0.1, 0.1)), plan.SERIAL, 1000 / 0.9),
     ],
 )
 def test_the_first_part_to_saturate_is_named(costs: Costs, first: str, at: float) -> None:
@@ -90,8 +90,13 @@ def test_the_first_part_to_saturate_is_named(costs: Costs, first: str, at: float
     ("costs", "hosts", "said"),
     [
         (COSTS._replace(update=Cost(2.0, 0.0)), LARGE, "the update"),
-        (COSTS._replace(sample_thread_ms=1.5), LARGE, "hands batches over"),
-        (COSTS, LARGE._replace(cores_per_host=2), "the cores of the learner's host"),
+        (COSTS._replace(sample=Cost(9.0, 3.0)), LARGE, "raise --sample-streams"),
+        (COSTS._replace(sample_serial_ms=1.5), LARGE, "one thread does at a time"),
+        (
+            COSTS._replace(sample=Cost(1.0, 3.0)),
+            LARGE._replace(cores_per_host=2),
+            "the cores of the learner's host",
+        ),
         (
             COSTS._replace(step=Cost(50.0, 50.0)),
             LARGE._replace(gbit_per_second=1.0),
