@@ -3,6 +3,7 @@
 import pytest
 
 from launch.cli import main as cli
+from launch.config_json import fields_that_differ
 from launch.engines.options import HostsOptions
 from launch.engines.record import load_engine
 from launch.run_dir import RunDir
@@ -65,3 +66,18 @@ def test_engine_hosts_makes_the_run_and_says_what_to_start(capsys, tmp_path):
     assert run_dir.load_config().actor.actors == 6
     record = load_engine(run_dir)
     assert record is not None and record.hosts == HostsOptions(2, 3)
+
+
+def test_a_local_run_goes_on_over_several_hosts(capsys, local_run):
+    run = ("--run-dir", str(local_run.root), "--resume")
+    before = local_run.load_config()
+    assert cli.run(["train", "--engine", "hosts", "--actor-hosts", "3", *run]) == 0
+    moved = local_run.load_config()
+    assert load_engine(local_run).hosts == HostsOptions(3, 2)
+    assert moved.actor.actors == 6
+    assert [name for name, _, _ in fields_that_differ(before, moved)] == [
+        "actors",
+        "schedule_frames",
+    ]
+    assert moved.scheduled_frames == before.scheduled_frames
+    capsys.readouterr()
