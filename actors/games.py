@@ -31,6 +31,23 @@ def reference_scores() -> Mapping[str, ReferenceScores]:
     return MappingProxyType(scores)
 
 
+def canonical_name(game: str) -> str:
+    """The name in snake case, however it is written: Pong, MsPacman, ms-pacman, "Ms. Pacman".
+
+    What is not one of the 57 stays as it is.
+    """
+    return _by_letters().get(_letters(game), game)
+
+
+@functools.cache
+def _by_letters() -> Mapping[str, str]:
+    return MappingProxyType({_letters(game): game for game in reference_scores()})
+
+
+def _letters(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
 def check_game(game: str) -> str:
     """Returns `game` if it is one of the 57, else raises with the nearest names."""
     games = reference_scores()

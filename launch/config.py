@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from actors.games import canonical_name
 from launch import names
 from launch.bounds import COUNT, FRAMES, POSITIVE, SEED, SHARE, Bounds
 from launch.device import DeviceName
@@ -25,6 +26,17 @@ from launch.quantity import WHOLE
 _MOST_ITEM_TRANSITIONS = 8
 PresetName = Literal["cpu", "paper"]
 Frames = Annotated[int, FRAMES, WHOLE]  # or as many agent steps
+# A game on the command line, however it is written; in a config it has its one name.
+GameName = Annotated[
+    str,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="GAME",
+        instance_from_str=lambda texts: canonical_name(texts[0]),
+        is_instance=lambda value: isinstance(value, str),
+        str_from_instance=lambda name: [name],
+    ),
+]
 
 
 def one_of(
@@ -45,8 +57,8 @@ def one_of(
 class EnvironmentConfig:
     """The game."""
 
-    game: Annotated[str, re.compile(r"\w+")] = "pong"
-    """One of the 57 Atari games, in snake case (ms_pacman)."""
+    game: Annotated[GameName, re.compile(r"\w+")] = "pong"
+    """One of the 57 Atari games: ms_pacman, MsPacman and ms-pacman are the same."""
     full_action_set: bool = False
     """Use all 18 joystick actions instead of those the game needs."""
     action_repeat: Annotated[int, Bounds(1, 1_000)] = 4

@@ -14,6 +14,8 @@ import tyro
 
 from launch import config as config_lib
 from launch.cli.flags import DEFAULT_PRESET, TrainFlags
+from launch.cli.numbers import REGISTRY
+from launch.cli.refusal import refused_in_one_line
 from launch.config import Config
 from launch.engines.claim import config_to_resume
 from launch.engines.options import EngineName, HostsOptions, SlurmOptions, TrainRequest
@@ -23,15 +25,17 @@ from launch.run_dir import RunDir
 
 
 def parse(flags: type[Any], args: Sequence[str], command: str, default: Any = None) -> Any:
-    """The flags of a command; the parser itself ends the process where it cannot read one."""
-    return tyro.cli(
-        flags,
-        args=list(args),
-        prog=f"vantage {command}",
-        default=default,
-        # Every switch has its `--no-` form too: a preset or a resumed run may have it on already.
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    """The flags of a command; the parser itself ends the process where help is asked for."""
+    with refused_in_one_line(flags):
+        return tyro.cli(
+            flags,
+            args=list(args),
+            prog=f"vantage {command}",
+            default=default,
+            # Every switch has its `--no-` form too: a preset or a resumed run may have it on.
+            config=(tyro.conf.OmitArgPrefixes,),
+            registry=REGISTRY,
+        )
 
 
 def parse_train(args: Sequence[str]) -> TrainFlags:
@@ -47,7 +51,7 @@ def preset_config(args: Sequence[str]) -> Config:
 
 
 def _train_defaults(args: Sequence[str]) -> TrainFlags:
-    if "--resume" not in args:
+    if "--resume" not in args or "--help" in args:
         return TrainFlags(TrainRequest(), preset_config(args), HostsOptions(), SlurmOptions())
     value = value_of("--run-dir", args)
     run_dir = None if value is None else pathlib.Path(value)

@@ -17,7 +17,7 @@ from launch.tune.plan import TuneRequest
 
 DEFAULT_PRESET: PresetName = "cpu"
 
-_Run = Annotated[pathlib.Path, tyro.conf.Positional]
+_Run = Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ class TuneFlags:
 class ReportFlags:
     """Writes a page on all runs of a folder: scores, intervals, curves, beside the paper's."""
 
-    folder: Annotated[pathlib.Path, tyro.conf.Positional]
+    folder: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """A suite, a folder of runs, or one run."""
     out: pathlib.Path = pathlib.Path("report")
     """Folder to write to."""

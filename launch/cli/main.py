@@ -13,6 +13,7 @@ from launch.cli.argv import (
     preset_config,
     value_of,
 )
+from launch.cli.nearest import did_you_mean
 from launch.engines.options import HostRequest, SlurmOptions
 from launch.errors import ExitCode, InputError
 from launch.profile.request import PlanRequest, ProfileRequest
@@ -43,19 +44,29 @@ class Command(NamedTuple):
 
 def run(args: Sequence[str]) -> int:
     """Runs one command; returns its exit code."""
+    if args and args[0] == "help":
+        # `vantage help train` is `vantage train --help`.
+        args = [*args[1:], "--help"]
     if not args or args[0] in ("-h", "--help"):
         print(_usage())
         return ExitCode.DONE if args else ExitCode.BAD_INPUT
     name, *rest = args
     try:
-        if name not in COMMANDS:
-            raise InputError(f"unknown command '{name}'; choose from {', '.join(COMMANDS)}")
-        return COMMANDS[name].run(name, rest)
+        return _command(name).run(name, rest)
     except InputError as error:
         complain(str(error))
         return ExitCode.BAD_INPUT
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+
+
+def _command(name: str) -> Command:
+    if name.startswith("-"):
+        raise InputError(f"{name} stands before any command; write vantage COMMAND {name}")
+    if name not in COMMANDS:
+        near = did_you_mean(name, list(COMMANDS)) or f"choose from {', '.join(COMMANDS)}"
+        raise InputError(f"unknown command '{name}'; {near}")
+    return COMMANDS[name]
 
 
 def _read_train(args: Sequence[str]) -> dict[str, Any]:
@@ -137,4 +148,8 @@ def _usage() -> str:
     lines = [f"usage: vantage {{{','.join(COMMANDS)}}} ...", "", _DESCRIPTION, ""]
     for name, command in COMMANDS.items():
         lines.append(f"  {name:8} {(command.flags.__doc__ or '').splitlines()[0]}")
-    return "\n".join([*lines, "", "vantage COMMAND --help lists its flags."])
+    lines += [
+        "",
+        "vantage help COMMAND lists its flags; vantage --version says which version it is.",
+    ]
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ import tyro
 from actors.games import reference_scores
 from launch import config_checks, names
 from launch.bounds import COUNT
-from launch.config import Config, PresetName, one_of
+from launch.config import Config, GameName, PresetName, one_of
 from launch.config_json import fields_that_differ
 from launch.engines.claim import FREE_TO_CHANGE_ON_RESUME
 from launch.errors import InputError
@@ -35,7 +35,7 @@ ABLATIONS: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
 class SuiteRequest:
     """The grid."""
 
-    games: tuple[str, ...] = ("pong",)
+    games: tuple[GameName, ...] = ("pong",)
     """Games, or atari57 for all of them."""
     algorithms: Annotated[
         tuple[str, ...] | None, one_of(names.algorithm_names, "NAME [NAME ...]")

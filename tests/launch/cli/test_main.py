@@ -6,9 +6,11 @@ import subprocess
 
 import pytest
 
+from launch.cli import entry
 from launch.cli import main as cli
 from launch.cli.main import COMMANDS
 from launch.invocation import vantage_command
+from launch.versions import VERSION
 
 PLAIN = [name for name, command in COMMANDS.items() if command.read is None]
 
@@ -43,8 +45,32 @@ def test_help_of_every_command_says_what_it_does(name, capsys):
     assert f"vantage {name}" in said
 
 
-def test_an_unknown_command_lists_the_commands(refuse):
-    assert "choose from train, tabular, profile, status" in refuse("trian")
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("trian", "unknown command 'trian'; did you mean train?"),
+        ("evaluate", "did you mean eval?"),
+        ("juggle", "choose from train, tabular, profile, status"),
+        ("--game", "write vantage COMMAND --game"),
+    ],
+)
+def test_an_unknown_command_is_told_which_there_are(refuse, word, said):
+    assert said in refuse(word)
+    if not word.startswith("-"):
+        assert said in refuse("help", word)
+
+
+def test_help_of_a_command_can_be_asked_for_before_it(capsys):
+    with pytest.raises(SystemExit):
+        cli.run(["help", "train"])
+    assert "usage: vantage train" in capsys.readouterr().out
+    assert cli.run(["help"]) == 0
+    assert "usage: vantage {train," in capsys.readouterr().out
+
+
+def test_the_version_is_said(capsys):
+    assert entry.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"vantage {VERSION}\n"
 
 
 def test_no_command_prints_the_usage_and_fails(capsys):
