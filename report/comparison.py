@@ -18,7 +18,7 @@ import plotext
 from report.atomic_file import write_atomically
 from report.drawn_names import NAMES_ARE_TEXT, label
 from report.plain_text import plain
-from report.runs import References, Run, Warn, read_run
+from report.runs import References, Run, Warn, find_runs, read_run
 
 _MAX_COLUMNS, _ROWS = 100, 22
 _MARKS = "*o+x#@"
@@ -36,32 +36,48 @@ class _Curves(NamedTuple):
 
 def compare_runs(
     paths: Sequence[pathlib.Path],
-    out: pathlib.Path,
+    out: pathlib.Path | None,
     *,
     references: References,
     warn: Warn,
     columns: int,
     color: bool,
 ) -> str:
-    """Writes the PNG; returns the picture for the terminal and a line per run."""
-    runs = [_read(path, references, warn) for path in paths]
+    """Returns the picture for the terminal and a line per run; writes it as PNG if asked to.
+
+    A path is a run, or a folder that stands for all runs below it.
+    """
+    found = [run for path in paths for run in _runs_at(path, references, warn)]
+    runs = list({run.path.resolve(): run for run in found}.values())
     with_curve = [run for run in runs if len(run.evaluations.frames)]
     for run in runs:
         if run not in with_curve:
             warn(f"{run.path / 'metrics.jsonl'}: no evaluation yet; this run is left out")
     if not with_curve:
-        raise NothingToCompareError("none of these runs has an evaluation yet")
+        raise NothingToCompareError(
+            "this run has no evaluation yet"
+            if len(runs) == 1
+            else f"none of these {len(runs)} runs has an evaluation yet"
+        )
     curves = _curves(with_curve)
-    _draw(curves, out)
+    if out is not None:
+        _draw(curves, out)
     picture = _in_terminal(curves, min(columns, _MAX_COLUMNS), color=color)
     return "\n".join([picture, *(_line(run) for run in with_curve)])
 
 
-def _read(path: pathlib.Path, references: References, warn: Warn) -> Run:
-    try:
-        return read_run(path, references, warn)
-    except ValueError as error:
-        raise NothingToCompareError(f"{path / 'config.json'}: {error}") from None
+def _runs_at(path: pathlib.Path, references: References, warn: Warn) -> list[Run]:
+    config = path / "config.json"
+    if config.exists():
+        # One that was asked for by name is not left out in silence.
+        try:
+            return [read_run(path, references, warn)]
+        except ValueError as error:
+            raise NothingToCompareError(f"{config}: {error}") from None
+    runs = find_runs(path, references, warn)
+    if not runs:
+        raise NothingToCompareError(f"'{path}' holds no run: no config.json in it or below it")
+    return runs
 
 
 def _curves(runs: Sequence[Run]) -> _Curves:

@@ -71,19 +71,21 @@ class Run(NamedTuple):
 
 def find_runs(folder: pathlib.Path, references: References, warn: Warn) -> list[Run]:
     """All runs at or below a folder, by path; a run without evaluations is one too."""
-    configs = [folder / "config.json", *sorted(folder.glob("*/**/config.json"))]
     runs = []
-    for config in configs:
-        if not config.is_file():
-            continue
+    for path in run_folders(folder):
         try:
-            run = read_run(config.parent, references, warn)
-            inside = config.parent != folder
-            name = plain(str(run.path.relative_to(folder))) if inside else run.name
+            run = read_run(path, references, warn)
+            name = plain(str(path.relative_to(folder))) if path != folder else run.name
             runs.append(run._replace(name=name))
         except DamagedConfigError as error:
-            warn(f"{config}: {error}; this run is left out")
+            warn(f"{path / 'config.json'}: {error}; this run is left out")
     return runs
+
+
+def run_folders(folder: pathlib.Path) -> list[pathlib.Path]:
+    """What may be a run at or below a folder, by path: each has a config.json."""
+    configs = [folder / "config.json", *sorted(folder.glob("*/**/config.json"))]
+    return [config.parent for config in configs if config.is_file()]
 
 
 def read_run(path: pathlib.Path, references: References, warn: Warn) -> Run:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from launch.cli.completion import Shell
 from launch.config import Config, PresetName
 from launch.engines.options import HostsOptions, SlurmOptions, TrainRequest
 from launch.profile.request import PlanRequest, ProfileRequest
@@ -51,6 +52,18 @@ class StatusFlags:
     """The run directory."""
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print one JSON object."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ListFlags:
+    """Lists the runs of a folder: state, game, algorithm, frames, last evaluation."""
+
+    folder: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="[DIR]")] = (
+        pathlib.Path("runs")
+    )
+    """A folder of runs."""
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    """Print a JSON list."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,12 +121,14 @@ class ReportFlags:
 
 @dataclasses.dataclass(frozen=True)
 class CompareFlags:
-    """Draws the learning curves of runs, in the terminal and as PNG."""
+    """Draws the learning curves of runs in the terminal, and as PNG."""
 
-    runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
-    """Run directories."""
-    out: pathlib.Path = pathlib.Path("compare.png")
-    """Where the PNG goes."""
+    runs: Annotated[
+        tuple[pathlib.Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN ...]")
+    ] = ()
+    """Run directories, or folders of them."""
+    out: pathlib.Path | None = None
+    """Draw to this PNG as well; without it nothing is written."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +145,14 @@ class EvalFlags:
     """Seed of the games."""
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print one JSON object."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompletionFlags:
+    """Prints what a shell needs to complete commands and flags; docs/commands.md says where to."""
+
+    shell: Annotated[Shell, tyro.conf.Positional, tyro.conf.arg(metavar="{bash,zsh,fish}")]
+    """The shell."""
 
 
 @dataclasses.dataclass(frozen=True)

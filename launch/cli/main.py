@@ -124,12 +124,21 @@ def _read_grid(
     }
 
 
+def _read_completion(args: Sequence[str]) -> dict[str, Any]:
+    flags = parse(flags_lib.CompletionFlags, args, "completion")
+    return {
+        "shell": flags.shell,
+        "commands": {name: command.flags for name, command in COMMANDS.items()},
+    }
+
+
 COMMANDS = {
     "train": Command("launch.commands.train:train", flags_lib.TrainFlags, read=_read_train),
     "tabular": Command("launch.commands.tabular:tabular", TabularFlags),
     "profile": Command(
         "launch.profile.command:profile", flags_lib.ProfileFlags, read=_read_profile
     ),
+    "list": Command("launch.commands.list_runs:list_runs", flags_lib.ListFlags),
     "status": Command("launch.commands.status:status", flags_lib.StatusFlags),
     "stop": Command("launch.commands.stop:stop", flags_lib.StopFlags),
     "scale": Command("launch.commands.scale:scale", flags_lib.ScaleFlags),
@@ -141,13 +150,16 @@ COMMANDS = {
     "compare": Command("launch.commands.compare:compare", flags_lib.CompareFlags),
     "eval": Command("launch.commands.evaluate:evaluate", flags_lib.EvalFlags),
     "watch": Command("launch.commands.watch.command:watch", flags_lib.WatchFlags),
+    "completion": Command(
+        "launch.cli.completion:completion", flags_lib.CompletionFlags, read=_read_completion
+    ),
 }
 
 
 def _usage() -> str:
     lines = [f"usage: vantage {{{','.join(COMMANDS)}}} ...", "", _DESCRIPTION, ""]
     for name, command in COMMANDS.items():
-        lines.append(f"  {name:8} {(command.flags.__doc__ or '').splitlines()[0]}")
+        lines.append(f"  {name:10} {(command.flags.__doc__ or '').splitlines()[0]}")
     lines += [
         "",
         "vantage help COMMAND lists its flags; vantage --version says which version it is.",

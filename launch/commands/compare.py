@@ -1,4 +1,4 @@
-"""`vantage compare RUN...`: the learning curves of runs, from their files."""
+"""`vantage compare RUN...`: the learning curves of runs and of folders of runs, from their files."""
 
 import pathlib
 from collections.abc import Sequence
@@ -9,8 +9,13 @@ from launch.terminal import make_console, say, warn
 from report.comparison import NothingToCompareError, compare_runs
 
 
-def compare(runs: Sequence[pathlib.Path], out: pathlib.Path) -> ExitCode:
-    """Draws the learning curves of runs in the terminal and as PNG."""
+def compare(runs: Sequence[pathlib.Path], out: pathlib.Path | None) -> ExitCode:
+    """Draws the learning curves of runs in the terminal, and as PNG if asked to."""
+    if not runs:
+        raise InputError(
+            "vantage compare needs runs, or folders of runs: vantage compare runs/a runs/b draws "
+            "their learning curves here, and --out curves.png into a file"
+        )
     console = make_console()
     try:
         text = compare_runs(
@@ -26,5 +31,6 @@ def compare(runs: Sequence[pathlib.Path], out: pathlib.Path) -> ExitCode:
     except OSError as error:
         raise InputError(f"cannot write '{error.filename or out}': {error.strerror}") from None
     print(text)
-    say(f"drawn to {out}")
+    if out is not None:
+        say(f"drawn to {out}")
     return ExitCode.DONE

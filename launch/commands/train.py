@@ -20,6 +20,6 @@ def train(
     """Trains here, or starts the run elsewhere; `args` are the command's own, to start it anew."""
     if request.engine != "local":
         return train_on_hosts(config, request, hosts, slurm)
-    if request.isolate and not isolate.is_isolated():
+    if request.isolate and not request.dry_run and not isolate.is_isolated():
         isolate.restart_isolated(["train", *args])
     return train_locally(config, request)

@@ -41,16 +41,21 @@ def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
 
     Refuses a folder that holds something else, and a run that cannot go on with this config.
     """
-    if resume:
-        _check_resumable(run_dir, config)
-    else:
-        run_dir.check_new()
+    check_claim(run_dir, config, resume=resume)
     try:
         held = run_dir.lock()
         run_dir.create(config.with_schedule())
     except OSError as error:
         raise InputError(f"cannot write run directory '{run_dir.root}': {error.strerror}") from None
     return held
+
+
+def check_claim(run_dir: RunDir, config: Config, *, resume: bool) -> None:
+    """Refuses what `claim` refuses, and writes nothing."""
+    if resume:
+        _check_resumable(run_dir, config)
+    else:
+        run_dir.check_new()
 
 
 def _check_resumable(run_dir: RunDir, config: Config) -> None:

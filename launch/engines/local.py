@@ -6,9 +6,10 @@ from typing import NamedTuple
 from launch import config_checks
 from launch.config import Config
 from launch.device import Device, DeviceName, find_device, unused_accelerator
-from launch.engines.claim import claim, run_dir_of
+from launch.engines.claim import check_claim, claim, run_dir_of
+from launch.engines.dry_run import show_resolved
 from launch.engines.options import TrainRequest
-from launch.errors import ExitCode, InputError
+from launch.errors import ExitCode
 from launch.layout import node_names
 from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
@@ -22,8 +23,6 @@ def train_locally(
     config: Config, request: TrainRequest, *, node_module: str = NODE_MODULE
 ) -> ExitCode:
     """Runs a training run to its end, on this machine."""
-    if request.dry_run:
-        raise InputError("--dry-run shows what --engine slurm or hosts would start; add --engine")
     config_checks.check_config(config)
     names = node_names(config)
     # In one process there are no actors, and nobody shares a core.
@@ -31,6 +30,10 @@ def train_locally(
     config_checks.check_machine(config, alone if request.serial else names)
     device = find_device(config.learner.device)
     run_dir = run_dir_of(config, request)
+    if request.dry_run:
+        check_claim(run_dir, config, resume=request.resume)
+        show_resolved(config, run_dir, engine="serial" if request.serial else "local")
+        return ExitCode.DONE
     with claim(run_dir, config, resume=request.resume):
         run_dir.engine_file.unlink(missing_ok=True)
         _announce(device, config.learner.device)

@@ -4,7 +4,8 @@ import dataclasses
 
 from launch import config_checks
 from launch.config import Config
-from launch.engines.claim import claim, run_dir_of
+from launch.engines.claim import check_claim, claim, run_dir_of
+from launch.engines.dry_run import show_resolved
 from launch.engines.options import (
     ACTOR_GROUPS,
     LEARNER_GROUPS,
@@ -36,6 +37,8 @@ def train_on_hosts(
     config_checks.check_config(config)
     record = EngineRecord(request.engine, new_run_id(), hosts, slurm)
     if request.dry_run:
+        check_claim(run_dir, config, resume=request.resume)
+        show_resolved(config, run_dir, engine=request.engine)
         _show(record, config, run_dir)
         return ExitCode.DONE
     if request.engine == "slurm":

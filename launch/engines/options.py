@@ -28,7 +28,7 @@ class TrainRequest:
     engine: EngineName = "local"
     """Who starts the processes: this machine, Slurm, or you on each of your `hosts`."""
     dry_run: bool = False
-    """Print what --engine slurm or hosts would start, and start nothing."""
+    """Print the resolved config, and what other hosts would start; start and write nothing."""
 
 
 @dataclasses.dataclass(frozen=True)

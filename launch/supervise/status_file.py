@@ -83,6 +83,11 @@ def read_hosts(run_dir: RunDir, actor_hosts: int) -> tuple[HostStatus | None, li
     return learner, [status for status in actors if status is not None]
 
 
+def read_statuses(run_dirs: Sequence[RunDir]) -> list[HostStatus | None]:
+    """As `read_status`, of many runs: whatever has to be waited for, the wait is one."""
+    return _read_all([run_dir.status_file for run_dir in run_dirs])
+
+
 class _Words(NamedTuple):
     """What a file says; `stored` is None if it cannot be read, for a `problem`."""
 

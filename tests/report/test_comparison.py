@@ -53,5 +53,20 @@ def test_a_run_without_evaluations_is_named_and_left_out(tmp_path):
 
 
 def test_what_is_no_run_is_refused_by_name(tmp_path):
-    with pytest.raises(NothingToCompareError, match=r"nothing/config\.json: cannot be read"):
-        compare(tmp_path / "nothing", out=tmp_path / "c.png")
+    with pytest.raises(NothingToCompareError, match=r"nothing' holds no run: no config\.json"):
+        compare(tmp_path / "nothing", out=None)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(NothingToCompareError, match=r"config\.json: has no 'config'"):
+        compare(tmp_path, out=None)
+
+
+def test_a_folder_stands_for_the_runs_in_it_and_each_is_drawn_once(tmp_path):
+    a, _ = write_run(tmp_path / "suite" / "a"), write_run(tmp_path / "suite" / "b", algorithm="q")
+    (tmp_path / "suite" / "damaged").mkdir()
+    (tmp_path / "suite" / "damaged" / "config.json").write_text("{}")
+    said: list[str] = []
+    text = compare(tmp_path / "suite", a, out=None, warn=said.append)
+    assert [line.count("/suite/a: ") for line in text.splitlines()].count(1) == 1
+    assert "/suite/b: q on pong" in text
+    assert ["damaged" in line for line in said] == [True]
+    assert [path.name for path in tmp_path.iterdir()] == ["suite"]

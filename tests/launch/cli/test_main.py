@@ -50,7 +50,7 @@ def test_help_of_every_command_says_what_it_does(name, capsys):
     [
         ("trian", "unknown command 'trian'; did you mean train?"),
         ("evaluate", "did you mean eval?"),
-        ("juggle", "choose from train, tabular, profile, status"),
+        ("juggle", "choose from train, tabular, profile, list, status"),
         ("--game", "write vantage COMMAND --game"),
     ],
 )

@@ -1,15 +1,19 @@
 """`vantage train` with bad input: one line on stderr, exit code 2, nothing written."""
 
+import json
 import socket
 
 import pytest
+
+from launch import config_json
+from launch.cli import main as cli
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (["--game", "pongg"], "did you mean pong"),
-        (["--game", "MsPacman"], "ms_pacman"),
+        (["--game", "Ms Pacmann"], "ms_pacman"),
         (["--n-step", "0"], "n_step=0 must be at least 1"),
         (["--actors", "0"], "actors=0"),
         (["--envs-per-actor", "-1"], "envs_per_actor=-1"),
@@ -72,6 +76,28 @@ def test_a_run_directory_that_cannot_be_made_is_refused(refuse, tmp_path):
     assert "cannot write run directory" in message
 
 
-def test_a_dry_run_of_a_local_run_is_refused(refuse, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("flags", "engine", "nodes"),
+    [
+        ([], "local", {"replay": 1, "learner": 1, "evaluator": 1, "monitor": 1, "actor": 2}),
+        (["--isolate", "--actors=1"], "local", {"learner": 1, "actor": 1}),
+        (["--serial"], "serial", {}),
+    ],
+)
+def test_a_dry_run_prints_the_resolved_config_and_writes_nothing(
+    capsys, tmp_path, monkeypatch, flags, engine, nodes
+):
     monkeypatch.chdir(tmp_path)
-    assert "add --engine" in refuse("train", "--dry-run")
+    assert cli.run(["train", "--dry-run", "--game", "MsPacman", "--run-dir", "r", *flags]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["engine"], printed["run_dir"]) == (engine, "r")
+    assert nodes.items() <= printed["nodes"].items()
+    assert config_json.from_json(printed["config"]).environment.game == "ms_pacman"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_refuses_what_a_run_would_be_refused(refuse, tmp_path, local_run):
+    assert "holds a run already" in refuse("train", "--dry-run", "--run-dir", str(local_run.root))
+    resumed = ("train", "--dry-run", "--resume", "--run-dir", str(local_run.root))
+    assert "cannot resume with n_step=3" in refuse(*resumed, "--n-step", "3")
+    assert [path.name for path in local_run.root.iterdir()] == ["config.json"]

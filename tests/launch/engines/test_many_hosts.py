@@ -1,5 +1,7 @@
 """Runs over several hosts without a cluster: what is refused, made and said."""
 
+import json
+
 import pytest
 
 from launch.cli import main as cli
@@ -49,7 +51,9 @@ def test_dry_run_prints_both_scripts_and_writes_nothing(capsys, tmp_path, monkey
     extra = ["--sbatch-extra", "--qos=high"]
     assert cli.run(["train", "--engine", "slurm", "--actor-hosts", "5", "--dry-run", *extra]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("#!/bin/bash") == 2
+    config, _, scripts = printed.partition("\n}\n")
+    assert json.loads(config + "}")["config"]["actor"]["actors"] == 10
+    assert scripts.count("#!/bin/bash") == 2
     assert "#SBATCH --array=0-4" in printed and "#SBATCH --qos=high" in printed
     assert str(tmp_path) in printed  # absolute: the hosts start elsewhere
     assert not list(tmp_path.iterdir())
