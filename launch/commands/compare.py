@@ -1,4 +1,4 @@
-"""`vantage compare RUN...`: the learning curves of runs and of folders of runs, from their files."""
+"""`vantage compare RUN...`: the learning curves of runs and folders of runs, from their files."""
 
 import pathlib
 from collections.abc import Sequence

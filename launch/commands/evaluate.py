@@ -12,7 +12,7 @@ from actors import games
 from actors.evaluate import EpisodeScores, play_episodes
 from launch import build, config_checks
 from launch.bounds import COUNT
-from launch.commands.newest_params import NewestParams, load_newest, playing_epsilon
+from launch.commands.stored_params import NewestParams, load_newest, playing_epsilon
 from launch.config import Config
 from launch.errors import ExitCode
 from launch.run_dir import RunDir

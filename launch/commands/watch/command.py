@@ -14,7 +14,7 @@ from actors.exploration import epsilon_greedy
 from actors.screen import ColorTwin, Screen
 from launch import build, config_checks
 from launch.bounds import POSITIVE
-from launch.commands.newest_params import load_newest, playing_epsilon
+from launch.commands.stored_params import load_newest, playing_epsilon
 from launch.commands.watch.overlay import Overlay, Thought, enlarge
 from launch.commands.watch.video import make_sink
 from launch.config import Config
