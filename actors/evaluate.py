@@ -96,7 +96,7 @@ def run_evaluator(
     *,
     evaluate: Callable[[Any], EpisodeScores | None],
     next_params: Callable[[int], tuple[Any, int, bool] | None],
-    report: Callable[[int, EpisodeScores], None],
+    report: Callable[[Any, int, EpisodeScores], None],
     period_frames: int,
     should_stop: Callable[[], bool],
 ) -> None:
@@ -104,6 +104,7 @@ def run_evaluator(
 
     `next_params(frames)` waits briefly for parameters published at that many global frames or later
     (or the finished ones) and returns (params, frames, finished), or None if there are none yet.
+    `report` is told these params and frames with the scores.
     """
     due_frames = 0
     while not should_stop():
@@ -114,7 +115,7 @@ def run_evaluator(
         scores = evaluate(params)
         if scores is None:
             return
-        report(frames, scores)
+        report(params, frames, scores)
         if finished:
             return
         due_frames = next_evaluation(frames, period_frames)

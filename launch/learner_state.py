@@ -42,10 +42,14 @@ def save(
 
 
 def restore(
-    checkpointer: Checkpointer, fresh: LearnerState, *, serial_state: bool = False
+    checkpointer: Checkpointer,
+    fresh: LearnerState,
+    *,
+    serial_state: bool = False,
+    updates: int | None = None,
 ) -> Resumed:
-    """The newest checkpoint, or the fresh state where there is none."""
-    restored = checkpointer.restore(fresh, named_arrays=serial_state)
+    """The newest checkpoint, or that of so many updates; the fresh state where there is none."""
+    restored = checkpointer.restore(fresh, named_arrays=serial_state, step=updates)
     if restored is None:
         return Resumed(fresh, StepCounter(), {})
     logging.info("restored %s", restored.path)

@@ -62,46 +62,42 @@ class Checkpointer:
         named_arrays: Mapping[str, np.ndarray] = types.MappingProxyType({}),
     ) -> pathlib.Path:
         """Writes one checkpoint; returns its path once it is durable."""
-        # Not its parents: a run directory that was deleted must not come back, half of it.
-        self._directory.mkdir(exist_ok=True)
-        arrays = {_key(path): np.asarray(leaf) for path, leaf in _leaves(tree)}
-        arrays |= {_NAMED_PREFIX + name: array for name, array in named_arrays.items()}
-        meta = json.dumps({"format": FORMAT, "counters": dict(counters)})
-        arrays[_META] = np.frombuffer(meta.encode(), np.uint8)
         path = self._directory / f"checkpoint-{step:012d}.npz"
-        with tempfile.NamedTemporaryFile(dir=self._directory, suffix=".tmp", delete=False) as f:
-            try:
-                np.savez(f, **arrays)
-                f.flush()
-                os.fsync(f.fileno())
-            except BaseException:
-                os.unlink(f.name)
-                raise
-        os.replace(f.name, path)
-        _sync_folder(self._directory)
+        write_checkpoint(path, tree, counters, named_arrays)
         self._remove_others(path)
         return path
 
-    def restore(self, like: Any, *, named_arrays: bool = False) -> Restored | None:
+    def restore(
+        self, like: Any, *, named_arrays: bool = False, step: int | None = None
+    ) -> Restored | None:
         """Reads the newest usable checkpoint into a tree shaped as `like`; None if there is none.
 
+        With `step` that of this step and no other; it is an error if it is not there.
         Named arrays are read only when asked for: nothing says how large they may be.
         A damaged file is passed over, loudly, for the one before it. If all are damaged there is
         nothing sensible to continue from and that is an error; so is a whole file of another
         configuration, which an older one would hide.
         """
-        paths = self._paths()
+        paths = self._paths() if step is None else [self._path_of(step)]
         for path in reversed(paths):
             try:
-                return _read(path, like, named_arrays=named_arrays)
+                return read_checkpoint(path, like, named_arrays=named_arrays)
             except DAMAGE as error:
                 logging.error("checkpoint %s is damaged (%r); trying an older one", path, error)
         if paths:
+            what = f"none of its {len(paths)} checkpoints" if len(paths) > 1 else "its checkpoint"
             raise CheckpointError(
-                f"{self._directory}: none of its {len(paths)} checkpoints can be read; "
+                f"{self._directory}: {what} can{'' if len(paths) > 1 else 'not'} be read; "
                 "restore a copy or start a new run"
             )
         return None
+
+    def _path_of(self, step: int) -> pathlib.Path:
+        by_step = {_step_of(path): path for path in self._paths()}
+        if step not in by_step:
+            kept = ", ".join(map(str, by_step)) or "none"
+            raise CheckpointError(f"{self._directory} has no checkpoint {step}; it has {kept}")
+        return by_step[step]
 
     def check_format(self) -> None:
         """Raises CheckpointError if the newest readable checkpoint is of another version."""
@@ -134,11 +130,45 @@ class Checkpointer:
         newest = paths.index(saved)
         for path in paths[: max(newest + 1 - self._keep, 0)] + paths[newest + 1 :]:
             path.unlink()
-        for leftover in self._directory.glob("*.tmp"):
-            leftover.unlink()
+        remove_unfinished(self._directory, "checkpoint")
 
 
-def _read(path: pathlib.Path, like: Any, *, named_arrays: bool) -> Restored:
+def write_checkpoint(
+    path: pathlib.Path,
+    tree: Any,
+    counters: Mapping[str, Any],
+    named_arrays: Mapping[str, np.ndarray] = types.MappingProxyType({}),
+) -> None:
+    """Writes one file, which appears under its name when it is durable."""
+    # Not its parents: a run directory that was deleted must not come back, half of it.
+    path.parent.mkdir(exist_ok=True)
+    arrays = {_key(key): np.asarray(leaf) for key, leaf in _leaves(tree)}
+    arrays |= {_NAMED_PREFIX + name: array for name, array in named_arrays.items()}
+    meta = json.dumps({"format": FORMAT, "counters": dict(counters)})
+    arrays[_META] = np.frombuffer(meta.encode(), np.uint8)
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=f"{path.stem}-", suffix=".tmp", delete=False
+    ) as f:
+        try:
+            np.savez(f, **arrays)
+            f.flush()
+            os.fsync(f.fileno())
+        except BaseException:
+            os.unlink(f.name)
+            raise
+    os.replace(f.name, path)
+    _sync_folder(path.parent)
+
+
+def remove_unfinished(directory: pathlib.Path, stem: str) -> None:
+    """Removes what a writer that was killed left of files whose names start so."""
+    for leftover in directory.glob(f"{stem}-*.tmp"):
+        leftover.unlink()
+
+
+def read_checkpoint(path: pathlib.Path, like: Any, *, named_arrays: bool = False) -> Restored:
+    """Reads one file into a tree shaped as `like`; raises one of `archive.DAMAGE` for a torn one,
+    and CheckpointError for that of another version or configuration."""
     with Archive(path) as stored:
         meta = _read_meta(stored)
         _check_format(path, meta)
@@ -159,6 +189,12 @@ def _read(path: pathlib.Path, like: Any, *, named_arrays: bool) -> Restored:
         arrays = {key.removeprefix(_NAMED_PREFIX): stored.read(key) for key in wanted}
     tree = jax.tree.unflatten(jax.tree.structure(like), leaves)
     return Restored(path, tree, meta["counters"], arrays)
+
+
+def _step_of(path: pathlib.Path) -> int:
+    name = _NAME.match(path.name)
+    assert name is not None  # of a path that was found by it
+    return int(name[1])
 
 
 def _read_meta(stored: Archive) -> dict[str, Any]:

@@ -1,18 +1,19 @@
 """The command line before and after the parser: what it cannot express by itself.
 
-Defaults of most flags depend on --preset and --resume, so these are read first. Flags that the
-chosen engine would ignore are refused afterwards.
+Defaults of most flags depend on --preset, --config and --resume, so these are read first. Flags
+that the chosen engine would ignore are refused afterwards.
 """
 
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tyro
 
 from launch import config as config_lib
+from launch.cli.config_file import is_run_config, read_config_file
 from launch.cli.flags import DEFAULT_PRESET, TrainFlags
 from launch.cli.numbers import REGISTRY
 from launch.cli.refusal import refused_in_one_line
@@ -40,7 +41,40 @@ def parse(flags: type[Any], args: Sequence[str], command: str, default: Any = No
 
 def parse_train(args: Sequence[str]) -> TrainFlags:
     """The flags of `vantage train`: a preset's or a resumed run's, with what is given over them."""
+    return _parse_train(with_config_file(args, TrainFlags, _parse_train))
+
+
+def _parse_train(args: Sequence[str]) -> TrainFlags:
     return parse(TrainFlags, args, "train", default=_train_defaults(args))
+
+
+def with_config_file(
+    args: Sequence[str], flags: Any, parse_flags: Callable[[Sequence[str]], Any]
+) -> list[str]:
+    """The arguments with those that --config stands for, before the others, in its place."""
+    given = value_of("--config", args)
+    if given is None or "--help" in args:
+        return list(args)
+    path = pathlib.Path(given)
+    rest = [arg for arg in attach_value("--config", args) if not arg.startswith("--config=")]
+    found = read_config_file(path, flags)
+    if is_run_config(path):
+        found = _without_what_the_run_had(path, found, args)
+    try:
+        parse_flags(found)
+    except InputError as error:
+        raise InputError(f"--config '{path}': {error}") from None
+    return [*found, *rest]
+
+
+def _without_what_the_run_had(
+    path: pathlib.Path, found: Sequence[str], args: Sequence[str]
+) -> list[str]:
+    """A run's config says how many actors it had; another engine counts them by hosts."""
+    if value_of("--preset", args) is not None:
+        raise InputError(f"--preset has no effect: --config '{path}' is a run's, with all settings")
+    other_engine = value_of("--engine", args) not in (None, "local")
+    return [flag for flag in found if not (other_engine and flag.startswith("--actors="))]
 
 
 def preset_config(args: Sequence[str]) -> Config:

@@ -19,6 +19,8 @@ from launch.tune.plan import TuneRequest
 DEFAULT_PRESET: PresetName = "cpu"
 
 _Run = Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+_ConfigFile = Annotated[pathlib.Path | None, tyro.conf.arg(name="config", metavar="FILE")]
+_Checkpoint = Annotated[str, tyro.conf.arg(metavar="newest|best|N")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +33,8 @@ class TrainFlags:
     slurm: SlurmOptions
     preset: PresetName = DEFAULT_PRESET
     """Where defaults come from: `cpu` learns Pong on two cores, `paper` is the paper's setting."""
+    config_file: _ConfigFile = None
+    """A run's config.json, or a TOML file with names of flags as keys; flags override it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +46,8 @@ class ProfileFlags:
     config: Config
     preset: PresetName = DEFAULT_PRESET
     """Where defaults come from."""
+    config_file: _ConfigFile = None
+    """As of train."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,10 +139,12 @@ class CompareFlags:
 
 @dataclasses.dataclass(frozen=True)
 class EvalFlags:
-    """Scores the newest checkpoint of a run over whole episodes."""
+    """Scores a checkpoint of a run over whole episodes."""
 
     run: _Run
     """The run directory."""
+    checkpoint: _Checkpoint = "newest"
+    """`newest`, `best` by the run's own evaluations, or the number of updates in a file's name."""
     episodes: int = 100
     """Episodes to play."""
     epsilon: float | None = None
@@ -157,10 +165,12 @@ class CompletionFlags:
 
 @dataclasses.dataclass(frozen=True)
 class WatchFlags:
-    """Plays the newest checkpoint of a run, to a video or a window."""
+    """Plays a checkpoint of a run, to a video or a window."""
 
     run: _Run
     """The run directory."""
+    checkpoint: _Checkpoint = "newest"
+    """As of eval; `best` holds what acts alone, so --overlay then shows A without V and mu."""
     out: pathlib.Path | None = None
     """Video to write, .mp4 or .gif; by default a window opens."""
     overlay: bool = False

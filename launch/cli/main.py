@@ -12,6 +12,7 @@ from launch.cli.argv import (
     parse_train,
     preset_config,
     value_of,
+    with_config_file,
 )
 from launch.cli.nearest import did_you_mean
 from launch.engines.options import HostRequest, SlurmOptions
@@ -71,8 +72,9 @@ def _command(name: str) -> Command:
 
 def _read_train(args: Sequence[str]) -> dict[str, Any]:
     args = attach_value("--sbatch-extra", args)
-    flags = parse_train(args)
-    check_engine_flags(flags.request.engine, args)
+    given = with_config_file(args, flags_lib.TrainFlags, parse_train)
+    flags = parse_train(given)
+    check_engine_flags(flags.request.engine, given)
     return {
         "config": flags.config,
         "request": flags.request,
@@ -83,8 +85,11 @@ def _read_train(args: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_profile(args: Sequence[str]) -> dict[str, Any]:
-    default = flags_lib.ProfileFlags(ProfileRequest(), PlanRequest(), preset_config(args))
-    flags = parse(flags_lib.ProfileFlags, args, "profile", default=default)
+    def parse_profile(given: Sequence[str]) -> flags_lib.ProfileFlags:
+        default = flags_lib.ProfileFlags(ProfileRequest(), PlanRequest(), preset_config(given))
+        return parse(flags_lib.ProfileFlags, given, "profile", default=default)
+
+    flags = parse_profile(with_config_file(args, flags_lib.ProfileFlags, parse_profile))
     return {"config": flags.config, "request": flags.request, "plan": flags.plan}
 
 

@@ -1,4 +1,4 @@
-"""`vantage eval RUN`: scores the newest checkpoint over whole episodes, with an interval."""
+"""`vantage eval RUN`: scores a checkpoint over whole episodes, with an interval."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ from actors import games
 from actors.evaluate import EpisodeScores, play_episodes
 from launch import build, config_checks
 from launch.bounds import COUNT
-from launch.commands.stored_params import NewestParams, load_newest, playing_epsilon
+from launch.commands.stored_params import StoredParams, load_params, playing_epsilon
 from launch.config import Config
 from launch.errors import ExitCode
 from launch.run_dir import RunDir
@@ -33,7 +33,12 @@ class Interval(NamedTuple):
 
 
 def evaluate(
-    run: pathlib.Path, episodes: int, epsilon: float | None, seed: int, as_json: bool
+    run: pathlib.Path,
+    checkpoint: str,
+    episodes: int,
+    epsilon: float | None,
+    seed: int,
+    as_json: bool,
 ) -> ExitCode:
     """Plays whole episodes and prints their scores."""
     run_dir = RunDir(run)
@@ -42,8 +47,8 @@ def evaluate(
     config_checks.check_config(config)
     COUNT.check(episodes=episodes)
     epsilon = playing_epsilon(config, epsilon, seed=seed)
-    newest = load_newest(run_dir, config)
-    scores = _play(config, newest, episodes=episodes, epsilon=epsilon, seed=seed)
+    stored = load_params(run_dir, config, checkpoint)
+    scores = _play(config, stored, episodes=episodes, epsilon=epsilon, seed=seed)
     raw = mean_interval(scores.returns, seed=seed)
     game = config.environment.game
     normalized = Interval(
@@ -57,8 +62,9 @@ def evaluate(
                 {
                     "run": str(run),
                     "game": game,
-                    "frames": newest.frames,
-                    "updates": newest.updates,
+                    "checkpoint": checkpoint,
+                    "frames": stored.frames,
+                    "updates": stored.updates,
                     "epsilon": epsilon,
                     "episodes": episodes,
                     "return": raw._asdict(),
@@ -68,8 +74,9 @@ def evaluate(
             )
         )
         return ExitCode.DONE
-    say(f"{run}: {config.learner.algorithm} on {game}, {newest.frames:,} frames")
-    say(f"{episodes} episodes at epsilon {epsilon:g}, 95 % bootstrap interval of the mean:")
+    say(f"{run}: {config.learner.algorithm} on {game}, {stored.frames:,} frames")
+    played = "one episode" if episodes == 1 else f"{episodes:,} episodes"
+    say(f"{played} at epsilon {epsilon:g}, 95 % bootstrap interval of the mean:")
     say(f"  return            {_text(raw, 1)}")
     say(f"  human-normalized  {_text(normalized, 3)}")
     low, middle, high = np.percentile(scores.returns, [0, 50, 100])
@@ -94,10 +101,10 @@ def mean_interval(returns: np.ndarray, *, seed: int) -> Interval:
 
 
 def _play(
-    config: Config, newest: NewestParams, *, episodes: int, epsilon: float, seed: int
+    config: Config, stored: StoredParams, *, episodes: int, epsilon: float, seed: int
 ) -> EpisodeScores:
     greedy = acting.make_greedy(build.network_of(config))
-    params = acting.acting_params(newest.params)
+    params = acting.acting_params(stored.params)
     environment = build.make_environment(
         config, num_envs=min(episodes, _MAX_ENVS), seed=seed, training=False
     )

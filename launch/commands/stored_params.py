@@ -1,22 +1,27 @@
-"""The newest checkpoint of a run, for commands that play instead of learn."""
+"""A checkpoint of a run, for commands that play instead of learn: the newest, the best, or one."""
 
 from typing import Any, NamedTuple
 
 from launch import build
+from launch.best_params import load_best
 from launch.bounds import SEED, SHARE
 from launch.config import Config
 from launch.errors import InputError
 from launch.learner_state import restore
 from launch.run_dir import RunDir
+from learner.acting import acting_params
 from learner.checkpoint import Checkpointer, CheckpointError
 
+NEWEST, BEST = "newest", "best"
 
-class NewestParams(NamedTuple):
-    """Parameters of all heads, and when they were saved."""
+
+class StoredParams(NamedTuple):
+    """Parameters, and when they were saved; of the best there are only those that act."""
 
     params: Any
-    updates: int
+    updates: int | None  # of the best nobody counted them
     frames: int
+    score: float | None = None  # of the best
 
 
 def playing_epsilon(config: Config, asked: float | None, *, seed: int) -> float:
@@ -27,13 +32,24 @@ def playing_epsilon(config: Config, asked: float | None, *, seed: int) -> float:
     return epsilon
 
 
-def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
-    """The parameters of the newest checkpoint; refuses a run without a usable one."""
+def load_params(run_dir: RunDir, config: Config, which: str) -> StoredParams:
+    """The parameters of `newest`, of `best`, or of the checkpoint after so many updates.
+
+    Refuses another text, and a run that has no such checkpoint.
+    """
+    updates = int(which) if which.isdecimal() else None
+    if updates is None and which not in (NEWEST, BEST):
+        raise InputError(
+            f"checkpoint='{which}' is neither {NEWEST} nor {BEST} nor a number of updates, as in "
+            f"the names of the files in '{run_dir.checkpoints}'"
+        )
     build.use_device("cpu")  # the accelerator may be a learner's, and is taken whole
     fresh, _ = build.make_learner(config)
-    checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     try:
-        state, steps, _ = restore(checkpointer, fresh)
+        if which == BEST:
+            return _load_best(run_dir, fresh.params)
+        checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
+        state, steps, _ = restore(checkpointer, fresh, updates=updates)
     except CheckpointError as error:
         raise InputError(str(error)) from None
     if state is fresh:
@@ -41,4 +57,14 @@ def load_newest(run_dir: RunDir, config: Config) -> NewestParams:
             f"'{run_dir.checkpoints}' holds no checkpoint yet; one is written now and then "
             "(--checkpoint-seconds) and when the run stops"
         )
-    return NewestParams(state.params, int(state.updates), config.frames_of(steps.total))
+    return StoredParams(state.params, int(state.updates), config.frames_of(steps.total))
+
+
+def _load_best(run_dir: RunDir, fresh: Any) -> StoredParams:
+    best = load_best(run_dir.checkpoints, acting_params(fresh))
+    if best is None:
+        raise InputError(
+            f"'{run_dir.checkpoints}' holds no best.npz yet; the evaluator of a run writes it with "
+            f"its first evaluation; use --checkpoint {NEWEST}"
+        )
+    return StoredParams(best.params, None, best.frames, best.score)

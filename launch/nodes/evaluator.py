@@ -9,6 +9,7 @@ import reverb
 
 from actors.evaluate import EpisodeScores, run_evaluator
 from launch import build
+from launch.best_params import BestKeeper
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.layout import NodeName
@@ -25,6 +26,7 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
     """Evaluates until training has finished or the program stops."""
     stop = lp.stop_event()
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints)
+    best = BestKeeper(RunDir(run_dir).checkpoints)
     with make_player(
         config,
         client,
@@ -61,10 +63,14 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
                 stop.is_set,
             )
 
+        def report(params: Any, frames: int, scores: EpisodeScores) -> None:
+            player.report(evaluation_row(config, frames, scores))
+            best.offer(params, frames=frames, score=float(scores.returns.mean()))
+
         run_evaluator(
             evaluate=evaluate,
             next_params=next_params,
-            report=lambda frames, scores: player.report(evaluation_row(config, frames, scores)),
+            report=report,
             period_frames=config.evaluator.eval_period_frames,
             should_stop=stop.is_set,
         )

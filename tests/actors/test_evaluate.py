@@ -212,7 +212,7 @@ class Schedule:
         run_evaluator(
             evaluate=evaluate,
             next_params=self.next_params,
-            report=lambda frames, scores: self.reported.append(frames),
+            report=lambda params, frames, scores: self.reported.append(frames),
             period_frames=100,
             should_stop=lambda: self.exhausted,
         )

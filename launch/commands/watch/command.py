@@ -1,4 +1,4 @@
-"""`vantage watch RUN`: plays the newest checkpoint, to a video file or a window."""
+"""`vantage watch RUN`: plays a checkpoint, to a video file or a window."""
 
 import contextlib
 import pathlib
@@ -14,7 +14,7 @@ from actors.exploration import epsilon_greedy
 from actors.screen import ColorTwin, Screen
 from launch import build, config_checks
 from launch.bounds import POSITIVE
-from launch.commands.stored_params import load_newest, playing_epsilon
+from launch.commands.stored_params import load_params, playing_epsilon
 from launch.commands.watch.overlay import Overlay, Thought, enlarge
 from launch.commands.watch.video import make_sink
 from launch.config import Config
@@ -22,6 +22,8 @@ from launch.errors import ExitCode
 from launch.names import find_loss
 from launch.run_dir import RunDir
 from launch.terminal import say
+from learner.acting import acting_params
+from learner.networks import Network
 
 _EMULATOR_FPS = 60
 
@@ -36,6 +38,7 @@ class Moment(NamedTuple):
 
 def watch(
     run: pathlib.Path,
+    checkpoint: str,
     out: pathlib.Path | None,
     overlay: bool,
     epsilon: float | None,
@@ -50,9 +53,9 @@ def watch(
     epsilon = playing_epsilon(config, epsilon, seed=seed)
     POSITIVE.check(max_seconds=max_seconds)
     fps = _EMULATOR_FPS / config.environment.action_repeat
-    newest = load_newest(run_dir, config)
-    title = f"{config.environment.game}, {config.learner.algorithm}, {newest.frames:,} frames"
-    think = make_think(config, newest.params)
+    stored = load_params(run_dir, config, checkpoint)
+    title = f"{config.environment.game}, {config.learner.algorithm}, {stored.frames:,} frames"
+    think = make_think(config, stored.params)
     with contextlib.closing(make_sink(out, title, fps=fps)) as sink, _game(config, seed) as game:
         draw = Overlay(game[1].action_names, title).draw
         limit = max(round(max_seconds * fps), 1)
@@ -78,6 +81,8 @@ def watch(
 def make_think(config: Config, params: Any) -> Callable[[np.ndarray], Thought]:
     """What the network makes of a stack; the action is the greedy one."""
     loss, network = find_loss(config.learner.algorithm), build.network_of(config)
+    if params.keys() == acting_params(params).keys() and loss.value_head:
+        return _acting_think(network, params)
 
     @jax.jit
     def see(stack: jax.Array) -> Any:
@@ -93,6 +98,24 @@ def make_think(config: Config, params: Any) -> Callable[[np.ndarray], Thought]:
             advantage=q_values if value is None else q_values - value,
             behavior=np.asarray(jax.nn.softmax(heads.logits)) if loss.behavior_head else None,
             action=int(heads.advantage.argmax()),
+            greedy=True,
+            is_q=value is None,
+        )
+
+    return think
+
+
+def _acting_think(network: Network, params: Any) -> Callable[[np.ndarray], Thought]:
+    """Of parameters that only act: neither V nor mu, and A less its mean."""
+    see = jax.jit(lambda stack: network.advantage(params, stack[None])[0])
+
+    def think(stack: np.ndarray) -> Thought:
+        advantage = np.asarray(see(stack))
+        return Thought(
+            value=None,
+            advantage=advantage - advantage.mean(),
+            behavior=None,
+            action=int(advantage.argmax()),
             greedy=True,
         )
 

@@ -14,13 +14,14 @@ _CHOSEN, _ADVANTAGE, _BEHAVIOR, _VALUE = "#f2cc60", "#58a6ff", "#56d364", "#d2a8
 
 
 class Thought(NamedTuple):
-    """The network's view of one screen; what its algorithm does not have is None."""
+    """The network's view of one screen; what its algorithm or its file does not have is None."""
 
     value: float | None  # V(x)
-    advantage: np.ndarray  # float [actions]: A(x, .), centered; Q(x, .) where there is no V
+    advantage: np.ndarray  # float [actions]: A(x, .), centered; Q(x, .) of an algorithm without V
     behavior: np.ndarray | None  # float [actions]: mu(.|x)
     action: int
     greedy: bool  # the action is the agent's own, not an exploring one
+    is_q: bool = False  # `advantage` is Q(x, .)
 
 
 class Overlay:
@@ -59,7 +60,7 @@ class Overlay:
             self._largest_advantage, float(np.abs(thought.advantage).max())
         )
         advantage_left, behavior_left = 110, 206
-        name = "Q(x, a)" if thought.value is None else "A(x, a)"
+        name = "Q(x, a)" if thought.is_q else "A(x, a)"
         draw.text((advantage_left, top - 14), name, fill=_ADVANTAGE, font=self._small)
         if thought.behavior is not None:
             draw.text((behavior_left, top - 14), "mu(a|x)", fill=_BEHAVIOR, font=self._small)

@@ -22,6 +22,7 @@ from jax.flatten_util import ravel_pytree
 from actors.loop import ActingParams, Actor, ActorEdges
 from actors.resume import RecordedBatch
 from launch import build
+from launch.best_params import BestKeeper
 from launch.config import Config
 from launch.engines.serial.evaluation import SerialEvaluation
 from launch.engines.serial.replay import SerialReplay, is_current
@@ -70,6 +71,7 @@ class SerialSystem:
     def __init__(self, config: Config, run_dir: RunDir):
         self._config = config
         self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
+        self._best = BestKeeper(run_dir.checkpoints)
         fresh, self._update = build.make_learner(config)
         self._state, self._steps, serial_state = restore(
             self._checkpointer, fresh, serial_state=True
@@ -219,6 +221,7 @@ class SerialSystem:
         row = self._evaluation.if_due(params, frames, finished=progress.finished)
         if row is not None:
             self._log({"role": "evaluator", **row})
+            self._best.offer(params, frames=frames, score=row["eval_return"])
 
     def _report(self, row: dict[str, Any]) -> None:
         frames = self._config.frames_of(row.pop("steps"))

@@ -1,4 +1,4 @@
-"""`vantage eval`: the newest checkpoint, scored."""
+"""`vantage eval`: a checkpoint, scored."""
 
 import dataclasses
 import json
@@ -6,9 +6,12 @@ import json
 import numpy as np
 import pytest
 
+from launch import build
+from launch.best_params import BestKeeper
 from launch.cli import main as cli
 from launch.commands.evaluate import mean_interval
 from launch.run_dir import RunDir
+from learner.acting import acting_params
 from tests.launch.tiny_run import tiny_config
 
 
@@ -36,6 +39,30 @@ def test_the_interval_of_a_mean_is_that_of_a_normal_one_for_many_episodes():
     assert found.low == pytest.approx(found.mean - half, abs=0.02)
     assert found.high == pytest.approx(found.mean + half, abs=0.02)
     assert mean_interval(np.full(5, 3.0), seed=0) == (3.0, 3.0, 3.0)
+
+
+def test_the_best_the_newest_or_one_checkpoint_is_scored(scored_run, capsys):
+    config = RunDir(scored_run).load_config()
+    state, _ = build.make_learner(config)
+    BestKeeper(scored_run / "checkpoints").offer(
+        acting_params(state.params), frames=800, score=-3.0
+    )
+    frames = {}
+    for which in ("best", "newest", "0"):
+        args = ["eval", str(scored_run), "--episodes", "1", "--json", "--checkpoint", which]
+        assert cli.run(args) == 0
+        frames[which] = json.loads(capsys.readouterr().out)["frames"]
+    assert frames == {"best": 800, "newest": 1600, "0": 1600}
+
+
+def test_a_checkpoint_that_is_not_there_is_refused(scored_run, tmp_path, refuse):
+    run = str(scored_run)
+    assert "checkpoint='last' is neither newest nor best" in refuse(
+        "eval", run, "--checkpoint", "last"
+    )
+    assert "has no checkpoint 7; it has 0" in refuse("eval", run, "--checkpoint", "7")
+    RunDir(tmp_path / "run").create(tiny_config())
+    assert "holds no best.npz yet" in refuse("eval", str(tmp_path / "run"), "--checkpoint", "best")
 
 
 def test_bad_input_is_refused_in_one_line(scored_run, tmp_path, refuse):

@@ -1,4 +1,4 @@
-"""`vantage watch`: the newest checkpoint, shown."""
+"""`vantage watch`: a checkpoint, shown."""
 
 import imageio.v2 as imageio
 import numpy as np
@@ -7,6 +7,7 @@ import pytest
 from launch import build
 from launch.cli import main as cli
 from launch.commands.watch.command import make_think
+from learner.acting import acting_params
 from tests.launch.tiny_run import tiny_config
 
 
@@ -36,6 +37,18 @@ def test_a_thought_has_what_its_algorithm_has(algorithm):
     if thought.behavior is not None:
         assert thought.behavior.sum() == pytest.approx(1.0, abs=1e-5)
         assert (thought.advantage * thought.behavior).sum() == pytest.approx(0.0, abs=1e-5)
+
+
+def test_a_thought_of_what_acts_alone_is_the_same_but_for_v_and_mu():
+    config, stack = tiny_config(), np.random.default_rng(0).integers(0, 255, (4, 84, 84), np.uint8)
+    state, _ = build.make_learner(config)
+    whole = make_think(config, state.params)(stack)
+    acting = make_think(config, acting_params(state.params))(stack)
+    assert (acting.value, acting.behavior, acting.action) == (None, None, whole.action)
+    assert not acting.is_q
+    np.testing.assert_allclose(
+        acting.advantage, whole.advantage - whole.advantage.mean(), atol=1e-5
+    )
 
 
 def test_bad_input_is_refused_in_one_line(scored_run, tmp_path, refuse, monkeypatch):

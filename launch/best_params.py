@@ -1,0 +1,78 @@
+"""The parameters that scored best in a run's own evaluations: checkpoints/best.npz.
+
+They are those that the evaluator played with: torso and advantage head, which is all that acting
+needs. The file is replaced as a whole, never by one that scored less, and outlives a resume.
+"""
+
+import logging
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learner.archive import DAMAGE
+from learner.checkpoint import (
+    CheckpointError,
+    read_checkpoint,
+    remove_unfinished,
+    write_checkpoint,
+)
+
+_NAME = "best"
+
+
+class Best(NamedTuple):
+    """Acting parameters, when they were published, and their mean return."""
+
+    params: Any
+    frames: int
+    score: float
+
+
+class BestKeeper:
+    """Writes what is offered if nothing before it scored more; of equals, the newest is kept."""
+
+    def __init__(self, checkpoints: pathlib.Path):
+        self._checkpoints = checkpoints
+        self._best_score: float | None = None
+        self._has_looked = False
+
+    def offer(self, params: Any, *, frames: int, score: float) -> None:
+        """Keeps the parameters if they are the best so far."""
+        if not self._has_looked:
+            self._look_for_earlier(params)
+        if self._best_score is not None and score < self._best_score:
+            return
+        write_checkpoint(best_file(self._checkpoints), _tree(params, score), {"frames": frames})
+        self._best_score = score
+
+    def _look_for_earlier(self, like: Any) -> None:
+        """What an earlier start of the run, or of this process, has kept."""
+        remove_unfinished(self._checkpoints, _NAME)
+        try:
+            earlier = load_best(self._checkpoints, like)
+            self._best_score = None if earlier is None else earlier.score
+        except CheckpointError as error:
+            logging.error("%s; the next evaluation replaces it", error)
+        self._has_looked = True
+
+
+def best_file(checkpoints: pathlib.Path) -> pathlib.Path:
+    """Where the best parameters of a run are."""
+    return checkpoints / f"{_NAME}.npz"
+
+
+def load_best(checkpoints: pathlib.Path, like: Any) -> Best | None:
+    """The best so far, shaped as `like`; None before there is one, CheckpointError if unusable."""
+    path = best_file(checkpoints)
+    try:
+        stored = read_checkpoint(path, _tree(like, 0.0))
+        return Best(stored.tree["params"], stored.counters["frames"], float(stored.tree["score"]))
+    except FileNotFoundError:
+        return None
+    except DAMAGE as error:
+        raise CheckpointError(f"{path} is damaged ({error!r})") from None
+
+
+def _tree(params: Any, score: float) -> dict[str, Any]:
+    return {"params": params, "score": np.float64(score)}

@@ -1,0 +1,89 @@
+"""`--config FILE`: settings from a file, as if its flags stood before those of the command line.
+
+The file is a run's config.json, or a TOML (or JSON) file whose keys are names of flags. Since it
+becomes flags, whatever holds for them holds for it: 200M is a number, Pong a game, a flag that is
+given overrides the file.
+"""
+
+import pathlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from launch import config_json
+from launch.cli.flag_names import flag_names, switch_names
+from launch.cli.nearest import did_you_mean
+from launch.errors import InputError
+from report.json_file import open_plain_file, read_json
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_MAX_BYTES = 1 << 20
+# What a file cannot ask for: it describes a run, not what is to be done with it.
+_NOT_IN_A_FILE = frozenset({"config", "resume", "dry-run"})
+
+
+def read_config_file(path: pathlib.Path, flags: Any) -> list[str]:
+    """The flags that a file stands for; raises InputError, in one line, for any other file."""
+    try:
+        stored = _read_toml(path) if path.suffix == ".toml" else read_json(path)
+        if isinstance(stored, Mapping) and isinstance(stored.get("config"), Mapping):
+            return _flags_of(
+                config_json.leaf_values(config_json.from_json(stored["config"])), flags
+            )
+        if not isinstance(stored, Mapping):
+            raise ValueError("is neither a run's config.json nor a table of flags")
+        return _flags_of(stored, flags)
+    except OSError as error:
+        raise InputError(f"--config '{path}' cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"--config '{path}': {' '.join(str(error).split())}") from None
+
+
+def is_run_config(path: pathlib.Path) -> bool:
+    """Whether a file that was read well says every setting, as a run's config.json does."""
+    return path.suffix != ".toml" and isinstance(read_json(path).get("config"), Mapping)
+
+
+def _read_toml(path: pathlib.Path) -> dict[str, Any]:
+    with open_plain_file(path) as file:
+        text = file.read(_MAX_BYTES + 1)
+    if len(text) > _MAX_BYTES:
+        raise ValueError(f"is larger than {_MAX_BYTES >> 20} MiB, which no list of flags is")
+    return tomllib.loads(text.decode())
+
+
+def _flags_of(settings: Mapping[str, Any], flags: Any) -> list[str]:
+    names = [name for name in flag_names(flags) if name not in _NOT_IN_A_FILE]
+    switches = switch_names(flags)
+    found = []
+    for key, value in settings.items():
+        name = key.replace("_", "-")
+        if name not in names:
+            raise ValueError(_unknown(key, names))
+        found.append(_flag(name, value, is_switch=name in switches))
+    return found
+
+
+def _unknown(key: str, names: Sequence[str]) -> str:
+    if key.replace("_", "-") in _NOT_IN_A_FILE:
+        return f"'{key}' belongs on the command line, not into a file"
+    near = did_you_mean(key, [name.replace("-", "_") for name in names])
+    return f"unknown key '{key}'; {near or 'keys are the names of flags, as --help lists them'}"
+
+
+def _flag(name: str, value: Any, *, is_switch: bool) -> str:
+    key = name.replace("-", "_")
+    if isinstance(value, bool) != is_switch:
+        kind = "true or false" if is_switch else "a number or a text"
+        raise ValueError(f"{key}={value!r} should be {kind}")
+    if is_switch:
+        return f"--{name}" if value else f"--no-{name}"
+    if not isinstance(value, (int, float, str)) and value is not None:
+        raise ValueError(
+            f"{key} is a {type(value).__name__}; give one value, at the top of the file"
+        )
+    return f"--{name}={value}"

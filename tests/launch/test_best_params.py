@@ -1,0 +1,54 @@
+"""The best parameters: kept as a whole, never for worse ones, over restarts and damage."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from launch.best_params import BestKeeper, best_file, load_best
+from learner.checkpoint import CheckpointError, remove_unfinished
+
+
+def params(value):
+    return {"torso": {"w": np.full((2, 3), value, np.float32)}}
+
+
+def best_of(folder):
+    best = load_best(folder, params(0.0))
+    return (
+        None if best is None else (best.frames, best.score, float(best.params["torso"]["w"][0, 0]))
+    )
+
+
+def test_the_best_is_never_replaced_by_a_worse_one(tmp_path):
+    keeper = BestKeeper(tmp_path)
+    assert best_of(tmp_path) is None
+    for frames, score in ((100, -20.0), (200, 3.0), (300, 1.0)):
+        keeper.offer(params(frames), frames=frames, score=score)
+    assert best_of(tmp_path) == (200, 3.0, 200.0)
+    keeper.offer(params(400), frames=400, score=3.0)
+    assert best_of(tmp_path) == (400, 3.0, 400.0)
+
+
+def test_the_best_outlives_a_restart(tmp_path):
+    BestKeeper(tmp_path).offer(params(1), frames=100, score=5.0)
+    (tmp_path / "best-abc.tmp").write_bytes(b"half of it")
+    BestKeeper(tmp_path).offer(params(2), frames=200, score=4.0)
+    assert best_of(tmp_path) == (100, 5.0, 1.0)
+    assert list(tmp_path.iterdir()) == [best_file(tmp_path)]
+
+
+def test_a_learner_that_cleans_up_leaves_it_alone(tmp_path):
+    (tmp_path / "best-abc.tmp").write_bytes(b"in the making")
+    remove_unfinished(tmp_path, "checkpoint")
+    assert (tmp_path / "best-abc.tmp").exists()
+
+
+def test_damage_is_said_and_the_next_evaluation_replaces_it(tmp_path, caplog):
+    best_file(tmp_path).write_bytes(b"no archive")
+    with pytest.raises(CheckpointError, match=r"best\.npz is damaged"):
+        load_best(tmp_path, params(0.0))
+    with caplog.at_level(logging.ERROR):
+        BestKeeper(tmp_path).offer(params(7), frames=700, score=-21.0)
+    assert "the next evaluation replaces it" in caplog.text
+    assert best_of(tmp_path) == (700, -21.0, 7.0)
