@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from report import figures, page, records, summary, tables
 from report.aggregates import Aggregates, aggregate
 from report.atomic_file import make_folder, write_atomically
+from report.counted import counted
 from report.csv_table import write_csv
 from report.final_scores import table_of
 from report.json_file import read_json
@@ -73,7 +74,7 @@ def _read(folder: pathlib.Path, references: References, note: Warn) -> list[Run]
         )
     if not any(len(run.evaluations.frames) for run in runs):
         raise NothingToReportError(
-            f"no evaluation yet in the {len(runs)} runs of '{folder}': "
+            f"no evaluation yet in {counted(len(runs), 'run')} of '{folder}': "
             f"{runs[0].path / 'metrics.jsonl'} has none"
         )
     return runs

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from report.counted import counted
 from report.metrics_file import Row, read_rows
 from report.plain_text import plain
 from report.run_config import DamagedConfigError, read_run_config
@@ -174,11 +175,11 @@ class _Log:
     def say_what_was_left_out(self) -> None:
         if self._malformed > _MALFORMED_SHOWN:
             more = self._malformed - _MALFORMED_SHOWN
-            self._warn(f"{self._path}: {more} more lines like these are left out")
+            self._warn(f"{self._path}: {counted(more, 'more line')} like these left out")
         if self._unusable:
             self._warn(
-                f"{self._path}: {self._unusable} evaluations whose return is not a number "
-                "are left out"
+                f"{self._path}: {counted(self._unusable, 'evaluation')} whose return is not a "
+                "number left out"
             )
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from report.aggregates import Aggregates, Estimate
+from report.counted import counted
 from report.duration import duration_text
 from report.methods import Methods, games_of
 from report.paper_table import Score
@@ -34,7 +35,7 @@ def facts_text(methods: Methods) -> str:
     longest = max(run.frames for run in runs)
     trained = duration_text(sum(run.pace.seconds for run in runs))
     return (
-        f"{len(runs)} run{'' if len(runs) == 1 else 's'}, {finished} finished; "
+        f"{counted(len(runs), 'run')}, {finished} finished; "
         f"up to {longest:,} frames each; {trained} of training in all."
     )
 
@@ -71,14 +72,14 @@ def notes_on(methods: Methods, aggregates: Aggregates | None) -> list[str]:
     unfinished = [run for run in runs if not run.finished]
     if unfinished:
         notes.append(
-            f"{len(unfinished)} of {len(runs)} runs have not finished: "
+            f"{len(unfinished)} of {counted(len(runs), 'run')} not finished: "
             "each is shown as far as it is."
         )
     restricted = sum(not run.settings.get("full_action_set", False) for run in runs)
     if restricted:
         notes.append(
-            f"{restricted} of {len(runs)} runs have the restricted action set; the paper's Table 1 "
-            "is of the full one."
+            f"{restricted} of {counted(len(runs), 'run')} with the restricted action set; the "
+            "paper's Table 1 is of the full one."
         )
     if aggregates is None:
         return notes
@@ -86,8 +87,8 @@ def notes_on(methods: Methods, aggregates: Aggregates | None) -> list[str]:
     if len(aggregates.games) < len(played):
         left_out = sorted(set(played) - set(aggregates.games))
         notes.append(
-            f"Aggregates count the {len(aggregates.games)} games that every method has an "
-            f"evaluation of, and not {', '.join(left_out)}."
+            f"Aggregates count {counted(len(aggregates.games), 'game')}, of which every method "
+            f"has an evaluation, and not {', '.join(left_out)}."
         )
     counts = {count for of_game in aggregates.num_runs.values() for count in of_game}
     if counts == {1}:

@@ -12,8 +12,8 @@ from typing import Any
 
 from launch import config_json
 from launch.cli.flag_names import flag_names, switch_names
-from launch.cli.nearest import did_you_mean
 from launch.errors import InputError
+from launch.nearest import did_you_mean
 from report.json_file import open_plain_file, read_json
 
 if sys.version_info >= (3, 11):

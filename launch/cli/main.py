@@ -14,9 +14,9 @@ from launch.cli.argv import (
     value_of,
     with_config_file,
 )
-from launch.cli.nearest import did_you_mean
 from launch.engines.options import HostRequest, SlurmOptions
 from launch.errors import ExitCode, InputError
+from launch.nearest import did_you_mean
 from launch.profile.request import PlanRequest, ProfileRequest
 from launch.suite.plan import SuiteRequest
 from launch.terminal import complain

@@ -11,8 +11,8 @@ from typing import Any
 from tyro import _errors
 
 from launch.cli.flag_names import flag_names, switch_names
-from launch.cli.nearest import did_you_mean
 from launch.errors import InputError
+from launch.nearest import did_you_mean
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from launch.errors import ExitCode
 from launch.run_dir import RunDir
 from launch.terminal import say
 from learner import acting
+from report.counted import counted
 
 _MAX_ENVS = 8
 _CONFIDENCE = 0.95
@@ -75,8 +76,8 @@ def evaluate(
         )
         return ExitCode.DONE
     say(f"{run}: {config.learner.algorithm} on {game}, {stored.frames:,} frames")
-    played = "one episode" if episodes == 1 else f"{episodes:,} episodes"
-    say(f"{played} at epsilon {epsilon:g}, 95 % bootstrap interval of the mean:")
+    played = f"{counted(episodes, 'episode')} at epsilon {epsilon:g}"
+    say(f"{played}, 95 % bootstrap interval of the mean:")
     say(f"  return            {_text(raw, 1)}")
     say(f"  human-normalized  {_text(normalized, 3)}")
     low, middle, high = np.percentile(scores.returns, [0, 50, 100])

@@ -17,6 +17,7 @@ from launch.supervise.nodes_on_host import NODE_MODULE, replay_port, supervise_n
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
 from launch.terminal import complain, say, warn
+from report.counted import counted
 
 
 def train_locally(
@@ -77,7 +78,8 @@ def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
     estimate = replay_bytes_estimate(config) / 2**30
     say(
         f"{config.learner.algorithm} on {config.environment.game}: {config.frames:,} frames, "
-        f"{config.actor.actors} actors x {config.actor.envs_per_actor} games, seed {config.seed}"
+        f"{counted(config.actor.actors, 'actor')} x "
+        f"{counted(config.actor.envs_per_actor, 'game')}, seed {config.seed}"
     )
     say(f"run directory {run_dir.root}, Reverb on port {port}, replay up to {estimate:.1f} GiB")
 

@@ -18,6 +18,7 @@ from launch.monitor.units import (
     format_percent,
     format_seconds,
 )
+from report.counted import counted
 from report.duration import duration_text
 
 # An actor that has said nothing for this long is shown as silent and left out of the sums.
@@ -110,7 +111,7 @@ def _evaluation(evaluation: Evaluation | None) -> str:
         return UNKNOWN
     text = f"{evaluation.mean_return:,.1f}"
     if evaluation.episodes is not None:
-        text += f" in {evaluation.episodes} episodes"
+        text += f" in {counted(evaluation.episodes, 'episode')}"
     text += f" at {format_count(evaluation.frames)} frames"
     if evaluation.human_normalized is not None and math.isfinite(evaluation.human_normalized):
         text += f", human-normalized {evaluation.human_normalized:.2f}"

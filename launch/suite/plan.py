@@ -1,4 +1,4 @@
-"""The runs of a suite: a grid of games, algorithms and seeds, each a `vantage train` of its own."""
+"""The runs of a suite: a grid of games, methods and seeds, each a `vantage train` of its own."""
 
 import dataclasses
 import pathlib
@@ -17,6 +17,7 @@ from launch.engines.claim import FREE_TO_CHANGE_ON_RESUME
 from launch.errors import InputError
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
+from launch.suite.sweep import Variant, axes_of, variants_of
 
 ALL_GAMES = "atari57"
 SuiteEngine = Literal["local", "slurm"]
@@ -45,8 +46,10 @@ class SuiteRequest:
     """Runs of each algorithm on each game, with seeds 1, 2, ..."""
     frames: int | None = None
     """Global frames of each run; by default the preset's."""
-    preset: PresetName = "cpu"
-    """Where the other settings come from."""
+    preset: PresetName | None = None
+    """Where the other settings come from; by default `cpu`, as of train."""
+    sweep: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE,VALUE [...]")] = ()
+    """Settings to run with several values, such as learning_rate=1e-4,3e-4; all are combined."""
     full_action_set: bool = False
     """Use all 18 joystick actions, as in the paper's Table 1."""
     learning_rates: Annotated[
@@ -74,6 +77,12 @@ class PlannedRun(NamedTuple):
     run_dir: RunDir
     train_args: tuple[str, ...]  # of `vantage train`, but for --run-dir and --resume
     config: Config  # what they amount to
+    variant: str = ""  # the values of what is swept
+
+    @property
+    def method(self) -> str:
+        """The algorithm, with what is swept."""
+        return f"{self.algorithm} ({self.variant})" if self.variant else self.algorithm
 
     @property
     def name(self) -> str:
@@ -83,32 +92,34 @@ class PlannedRun(NamedTuple):
     @property
     def title(self) -> str:
         """What is run, for progress and error messages."""
-        return f"{self.algorithm} on {self.game}, seed {self.seed}"
+        return f"{self.method} on {self.game}, seed {self.seed}"
 
 
 def plan_suite(
     request: SuiteRequest,
     extra_args: Sequence[str],
     parse: Callable[[Sequence[str]], Config],
-    *,
-    label: str = "",
 ) -> list[PlannedRun]:
     """All runs, the first seed of everything first; refuses what cannot work before any starts.
 
-    `extra_args` go to every `vantage train` as they are; `parse` reads its command line. A `label`
-    in the names of runs tells them from those of other plans in the same folder.
+    `extra_args` go to every `vantage train` as they are; `parse` reads its command line.
     """
     algorithms = names.algorithm_names() if request.algorithms is None else request.algorithms
     _check(request, algorithms, extra_args)
     rates = _learning_rates(request, algorithms, extra_args)
     common = _common_args(request, extra_args)
-    args = {name: ("--algorithm", name, *rates.get(name, ()), *common) for name in algorithms}
-    configs = {name: parse(args[name]) for name in algorithms}
+    own_args = {name: ("--algorithm", name, *rates.get(name, ()), *common) for name in algorithms}
+    axes = axes_of(request.sweep, [arg for args in own_args.values() for arg in args])
+    variants = [
+        variant
+        for algorithm in algorithms
+        for variant in variants_of(axes, own_args[algorithm], parse)
+    ]
     planned = [
-        _planned(request.out, configs[algorithm], game, seed, args[algorithm], label)
+        _planned(request.out, variant, game, seed)
         for seed in range(1, request.seeds + 1)
         for game in _games(request)
-        for algorithm in algorithms
+        for variant in variants
     ]
     for run in planned:
         config_checks.check_config(run.config)
@@ -171,7 +182,7 @@ def _common_args(request: SuiteRequest, extra_args: Sequence[str]) -> tuple[str,
     ablation = () if request.ablation is None else ABLATIONS[request.ablation]
     full = request.full_action_set and "--full-action-set" not in ablation
     return (
-        *("--preset", request.preset),
+        *(() if request.preset is None else ("--preset", request.preset)),
         *(() if request.frames is None else ("--frames", str(request.frames))),
         *(("--full-action-set",) if full else ()),
         *ablation,
@@ -179,19 +190,20 @@ def _common_args(request: SuiteRequest, extra_args: Sequence[str]) -> tuple[str,
     )
 
 
-def _planned(
-    out: pathlib.Path, config: Config, game: str, seed: int, args: tuple[str, ...], label: str
-) -> PlannedRun:
+def _planned(out: pathlib.Path, variant: Variant, game: str, seed: int) -> PlannedRun:
+    config = variant.config
     algorithm = config.learner.algorithm
+    folder = f"{game}-{names.file_name(algorithm)}{variant.label}-seed{seed}"
     return PlannedRun(
         game=game,
         algorithm=algorithm,
         seed=seed,
-        run_dir=RunDir(out / f"{game}-{names.file_name(algorithm)}{label}-seed{seed}"),
-        train_args=(*args, "--game", game, "--seed", str(seed)),
+        run_dir=RunDir(out / folder),
+        train_args=(*variant.args, "--game", game, "--seed", str(seed)),
         config=dataclasses.replace(
             config, environment=dataclasses.replace(config.environment, game=game), seed=seed
         ),
+        variant=variant.text,
     )
 
 

@@ -19,6 +19,7 @@ from launch.suite.suite_run import SuiteRun
 from launch.suite.view import Cell, SuiteState, SuiteView
 from launch.supervise.stop_signals import StopSignals
 from launch.terminal import make_console, say
+from report.counted import counted
 from report.duration import duration_text
 
 _POLL_SECONDS = 0.5
@@ -123,7 +124,7 @@ def _run_all(
 
 
 def _state(runs: Sequence[SuiteRun], elapsed_seconds: float) -> SuiteState:
-    cells = [Cell(r.planned.game, r.planned.algorithm, r.state, r.fraction) for r in runs]
+    cells = [Cell(r.planned.game, r.planned.method, r.state, r.fraction) for r in runs]
     gained = sum(run.frames - run.frames_before for run in runs)
     left = sum(
         max(run.planned.config.frames - run.frames, 0)
@@ -142,7 +143,7 @@ def _say_what_is_there(
         run.state == "waiting" and run.planned.run_dir.config_file.exists() for run in runs
     )
     say(
-        f"{len(runs)} runs in {out}: {done} done already, {started} to be continued, "
+        f"{counted(len(runs), 'run')} in {out}: {done} done already, {started} to be continued, "
         f"{len(runs) - done - started} new"
     )
 
@@ -155,4 +156,4 @@ def say_what_is_left(runs: Sequence[SuiteRun]) -> None:
     done = sum(run.state == "done" for run in runs)
     left = len(runs) - done
     more = f"; {left} left: the same command continues" if left else ""
-    say(f"{done} of {len(runs)} runs done{more}")
+    say(f"{done} of {counted(len(runs), 'run')} done{more}")

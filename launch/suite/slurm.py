@@ -14,6 +14,7 @@ from launch.suite.slurm_script import suite_script
 from launch.suite.suite_run import is_finished
 from launch.terminal import say
 from report.atomic_file import write_atomically
+from report.counted import counted
 
 _SCRIPT = "suite.sh"
 
@@ -34,7 +35,7 @@ def suite_on_slurm(
     # Looked up first: what ends in between is then found done, and not queued again.
     queued = _queued_tasks(known.suite_id)
     left = [run for run in planned if not is_finished(run.run_dir, run.config)]
-    say(f"{len(planned)} runs in {out}: {len(planned) - len(left)} done")
+    say(f"{counted(len(planned), 'run')} in {out}: {len(planned) - len(left)} done")
     # A run keeps its number when the suite grows, so that it is found in the queue.
     tasks = {known.runs.index(run.name): run for run in left}
     _queue(slurm, known.suite_id, tasks, queued, out=out, parallel=parallel)
@@ -77,7 +78,7 @@ def _queue(
         write_atomically(script, suite_script(slurm, _job_name(suite_id), tasks, out))
         at_most = "" if parallel is None else f"%{parallel}"
         job_id = cluster.submit(script, [f"--array={array_range(new)}{at_most}"])
-        say(f"job {job_id}: {len(new)} runs; logs in {out / 'logs'}")
+        say(f"job {job_id}: {counted(len(new), 'run')}; logs in {out / 'logs'}")
     if tasks:
         say("the same command shows what is left, and queues again what failed")
         say(f"stop with: scancel --name={_job_name(suite_id)}")

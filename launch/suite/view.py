@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launch.monitor.view import can_redraw
+from report.counted import counted
 from report.duration import duration_text
 from report.plain_text import plain
 
@@ -22,7 +23,7 @@ class Cell(NamedTuple):
     """One run."""
 
     game: str
-    algorithm: str
+    method: str  # the algorithm, with what is swept
     state: str  # waiting, running, done, failed, unfinished, elsewhere
     fraction: float  # of its frames
 
@@ -73,7 +74,7 @@ class SuiteView:
 
 def format_state(state: SuiteState) -> str:
     """The suite in one line."""
-    parts = [f"{state.count('done')} of {len(state.cells)} runs done"]
+    parts = [f"{state.count('done')} of {counted(len(state.cells), 'run')} done"]
     for name in ("running", "failed", "unfinished", "elsewhere"):
         if state.count(name):
             parts.append(f"{state.count(name)} {name}")
@@ -84,16 +85,16 @@ def format_state(state: SuiteState) -> str:
 
 
 def render(state: SuiteState, *, max_lines: int) -> RenderableType:
-    """The grid: games down, algorithms across, a mark for each seed."""
-    algorithms = list(dict.fromkeys(cell.algorithm for cell in state.cells))
+    """The grid: games down, methods across, a mark for each seed."""
+    methods = list(dict.fromkeys(cell.method for cell in state.cells))
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("game", no_wrap=True)
-    for algorithm in algorithms:
-        table.add_column(algorithm, no_wrap=True)
+    for method in methods:
+        table.add_column(method, no_wrap=True)
     games = list(dict.fromkeys(cell.game for cell in state.cells))
     shown = _most_telling(games, state, max(max_lines - _OTHER_LINES, 3))
     for game in shown:
-        table.add_row(game, *(_marks(state, game, algorithm) for algorithm in algorithms))
+        table.add_row(game, *(_marks(state, game, method) for method in methods))
     if len(shown) < len(games):
         table.add_row(Text(f"and {len(games) - len(shown)} more games", style="dim"))
     bar = ProgressBar(total=1.0, completed=state.fraction, complete_style="cyan")
@@ -113,10 +114,10 @@ def _most_telling(games: Sequence[str], state: SuiteState, limit: int) -> Sequen
     return [game for game in games if game in chosen]
 
 
-def _marks(state: SuiteState, game: str, algorithm: str) -> Text:
+def _marks(state: SuiteState, game: str, method: str) -> Text:
     marks = Text()
     for cell in state.cells:
-        if (cell.game, cell.algorithm) == (game, algorithm):
+        if (cell.game, cell.method) == (game, method):
             marks.append(*_mark(cell))
             marks.append(" ")
     return marks

@@ -84,11 +84,11 @@ def plan_trials(
                 frames=request.frames,
                 preset=request.preset,
                 full_action_set=request.full_action_set,
-                learning_rates=(f"{algorithm}={rate!r}",),
+                sweep=(f"learning_rate={rate!r}",),
                 out=request.out,
                 parallel=request.parallel,
                 engine=request.engine,
             )
-            runs = plan_suite(suite, extra_args, parse, label=f"-lr{rate:g}")
+            runs = plan_suite(suite, extra_args, parse)
             trials.append(Trial(algorithm, exponent, rate, runs))
     return trials

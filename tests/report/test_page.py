@@ -96,7 +96,7 @@ def test_an_unfinished_suite_says_what_has_not_finished_and_not_started(tmp_path
     write_run(suite / "b", algorithm="q", returns=(), total_frames=9000)
     (suite / "suite.json").write_text(json.dumps({"runs": ["a", "b", "c"]}))
     text = build(suite, tmp_path / "report")[0].read_text()
-    assert "2 of 2 runs have not finished" in text
+    assert "2 of 2 runs not finished" in text
     assert "1 of 3 planned runs have not started" in text
 
 

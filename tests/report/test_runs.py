@@ -69,7 +69,7 @@ def test_nan_returns_are_left_out_and_the_file_is_named(tmp_path):
     [run], [said] = read(tmp_path)
     assert run.evaluations.returns.tolist() == [1.0, 4.0]
     assert said == (
-        f"{path / 'metrics.jsonl'}: 2 evaluations whose return is not a number are left out"
+        f"{path / 'metrics.jsonl'}: 2 evaluations whose return is not a number left out"
     )
 
 

@@ -16,6 +16,7 @@ from launch.names import check_printable
 from launch.run_dir import RunDir
 from launch.terminal import say
 from report.atomic_file import write_atomically
+from report.counted import counted
 
 _LEARNER, _ACTORS = "learner.sh", "actors.sh"
 
@@ -73,7 +74,8 @@ def submit_run(record: EngineRecord, config: Config, run_dir: RunDir) -> ExitCod
         raise
     hosts = record.hosts
     say(f"job {learner}: the learner's host")
-    say(f"job {actors}: {hosts.actor_hosts} actor hosts with {hosts.actors_per_host} actors each")
+    each = counted(hosts.actors_per_host, "actor")
+    say(f"job {actors}: {counted(hosts.actor_hosts, 'actor host')} with {each} each")
     say(f"watch with: vantage status {run_dir.root}")
     say(f"stop with:  vantage stop {run_dir.root}")
     return ExitCode.DONE

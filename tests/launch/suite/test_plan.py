@@ -4,9 +4,12 @@ import sys
 
 import pytest
 
+from actors.games import reference_scores
 from launch.cli.argv import parse_train
 from launch.suite.plan import train_command
-from tests.launch.suite.small_suite import TINY, plan, run_suite
+from report.methods import methods_of
+from report.runs import find_runs
+from tests.launch.suite.small_suite import TINY, finish, plan, run_suite
 
 
 def test_a_run_is_an_ordinary_train_command(tmp_path):
@@ -45,6 +48,33 @@ def test_an_algorithm_may_have_a_learning_rate_of_its_own(tmp_path):
     assert parse_train(train_command(by_algorithm["q"])[4:]).config == by_algorithm["q"].config
 
 
+def test_a_sweep_adds_axes_to_the_grid_and_methods_to_the_report(tmp_path):
+    sweep = ("--sweep", "learning-rate=1e-4,3e-4", "prioritized=true,false")
+    runs = plan(tmp_path, *sweep)
+    assert len(runs) == 2 * 2 * 4
+    assert len({run.name for run in runs}) == len(runs)
+    names = [run.name for run in runs if run.game == "pong" and run.algorithm == "va"]
+    assert names[0] == "pong-va-learning_rate=0.0001-prioritized=True-seed1"
+    assert "(learning_rate=0.0003, prioritized=False) on pong, seed 1" in runs[3].title
+    for run in runs:
+        assert parse_train(train_command(run)[4:]).config == run.config
+        finish(run)
+    methods = methods_of(find_runs(tmp_path, reference_scores(), print), print)
+    assert [name for name in methods if name.startswith("va")] == [
+        f"va (learning_rate={rate}, prioritized={prioritized})"
+        for rate in ("0.0001", "0.0003")
+        for prioritized in (False, True)
+    ]
+    assert all(len(members) == 2 for members in methods.values())  # two games
+
+
+def test_runs_of_a_suite_may_share_a_config_file(tmp_path):
+    (tmp_path / "mine.toml").write_text('preset = "paper"\ngamma = 0.9\nseed = 77')
+    runs = plan(tmp_path, "--", "--config", str(tmp_path / "mine.toml"))
+    assert {(run.config.learner.gamma, run.config.seed) for run in runs} == {(0.9, 1)}
+    assert all(parse_train(train_command(run)[4:]).config == run.config for run in runs)
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -65,6 +95,17 @@ def test_an_algorithm_may_have_a_learning_rate_of_its_own(tmp_path):
         (["--learning-rates", "dueling=1e-4"], "for one of va, q"),
         (["--learning-rates", "va=0"], "learning_rate=0.0 must be greater than 0"),
         (["--learning-rates", "va=1", "--", "--learning-rate=2"], "exclude each other"),
+        (["--sweep", "lr=1,2"], "'lr' is no setting; did you mean learning_rate?"),
+        (["--sweep", "learning_rate"], "'learning_rate' is not NAME=VALUE,VALUE"),
+        (["--sweep", "gamma=0.9,"], "'gamma=0.9,' is not NAME=VALUE,VALUE"),
+        (["--sweep", "gamma=0.9,high"], "--gamma: 'high' is not a number"),
+        (["--sweep", "gamma=0.9,2"], "gamma=2.0 must be at most 1"),
+        (["--sweep", "gamma=0.9,0.90"], "gamma=0.9: each value is needed once"),
+        (["--sweep", "gamma=0.9", "gamma=0.8"], "--sweep gamma is given twice"),
+        (["--sweep", "seed=1,2"], "use --seeds"),
+        (["--sweep", "actors=1,2"], "--sweep actors: runs that differ in it alone"),
+        (["--sweep", "prioritized=1"], "prioritized=1 must be true or false"),
+        (["--sweep", "final_epsilon=0.1", "--ablation", "final-epsilon-0.5"], "exclude each other"),
     ],
 )
 def test_a_bad_suite_is_refused_before_anything_starts(

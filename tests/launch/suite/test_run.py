@@ -138,7 +138,7 @@ def test_a_real_suite_goes_from_nothing_to_its_report_in_one_go(tmp_path, capsys
     assert cli.run(report) == 0
     text = page.read_text()
     assert "2 runs, 2 finished" in text
-    assert "2 of 2 runs have the restricted action set" in text
+    assert "2 of 2 runs with the restricted action set" in text
     assert "breakout" in text and "pong" in text
     said = capsys.readouterr()
     assert f"open {page}" in said.out and not said.err

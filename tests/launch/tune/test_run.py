@@ -35,8 +35,8 @@ def rates(out: pathlib.Path) -> list[dict[str, str]]:
 def test_a_search_moves_to_the_better_rate_until_neither_improves(tmp_path, scored, capsys):
     scored.returns = RETURNS
     assert run_tune(tmp_path / "t") == 0
-    first = [f"pong-va-lr{rate}-seed1" for rate in ("8.33e-05", "0.00025", "0.00075")]
-    assert scored.names == [*first, "pong-va-lr0.00225-seed1"]
+    first = [f"pong-va-learning_rate={rate}-seed1" for rate in ("8.33e-05", "0.00025", "0.00075")]
+    assert scored.names == [*first, "pong-va-learning_rate=0.00225-seed1"]
     said = capsys.readouterr().out
     assert "va: neither improves after 1 moves: --algorithm va --learning-rate 0.00075" in said
     assert "for a suite: --learning-rates va=0.00075" in said
@@ -82,12 +82,15 @@ def test_where_every_rate_diverges_there_is_no_rate_to_paste(tmp_path, scored, c
 
 def test_a_run_that_fails_otherwise_stops_the_search_and_is_tried_again(tmp_path, scored, capsys):
     scored.returns = RETURNS
-    scored.failing = {"pong-va-lr0.00025-seed1"}
+    scored.failing = {"pong-va-learning_rate=0.00025-seed1"}
     assert run_tune(tmp_path / "t") == 1
     assert "failed: va on pong, seed 1: exit code 1: boom" in capsys.readouterr().out
     scored.failing = set()
     assert run_tune(tmp_path / "t") == 0
-    assert scored.names[3:] == ["pong-va-lr0.00025-seed1", "pong-va-lr0.00225-seed1"]
+    assert scored.names[3:] == [
+        "pong-va-learning_rate=0.00025-seed1",
+        "pong-va-learning_rate=0.00225-seed1",
+    ]
 
 
 def test_an_interrupted_search_continues_where_it_was(tmp_path, scored, monkeypatch, capsys):
@@ -96,7 +99,7 @@ def test_an_interrupted_search_continues_where_it_was(tmp_path, scored, monkeypa
 
     def start_and_interrupt(self):
         real(self)
-        if self.planned.name == "pong-va-lr0.00025-seed1":
+        if self.planned.name == "pong-va-learning_rate=0.00025-seed1":
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(suite_run.SuiteRun, "start", start_and_interrupt)
