@@ -8,14 +8,13 @@ _SHORTEST_START = 3
 
 
 def nearest(word: str, names: Sequence[str]) -> list[str]:
-    """Names of these initials (lr: learning-rate), then with this start, then spelled alike."""
+    """Names of these initials (lr: learning-rate) or with this start, or else spelled alike."""
     word = word.lower().replace("_", "-")
     by_spelling = {name.lower().replace("_", "-"): name for name in names}
     found = [
         *(spelling for spelling in by_spelling if len(word) > 1 and _initials(spelling) == word),
         *(spelling for spelling in by_spelling if _share_a_start(word, spelling)),
-        *difflib.get_close_matches(word, by_spelling, n=_MOST),
-    ]
+    ] or difflib.get_close_matches(word, by_spelling, n=_MOST)
     return [by_spelling[spelling] for spelling in dict.fromkeys(found)][:_MOST]
 
 

@@ -157,7 +157,7 @@ class EvalFlags:
 
 @dataclasses.dataclass(frozen=True)
 class CompletionFlags:
-    """Prints what a shell needs to complete commands and flags; docs/command_line.md says where to."""
+    """Prints a script that completes commands and flags; docs/command_line.md says where to."""
 
     shell: Annotated[Shell, tyro.conf.Positional, tyro.conf.arg(metavar="{bash,zsh,fish}")]
     """The shell."""

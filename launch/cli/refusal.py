@@ -53,12 +53,12 @@ def _reason(event: _errors.ParseErrorEvent, flags: Any) -> str | None:
 
 def _unknown(tokens: list[str], prog: str, flags: Any) -> str:
     flag = next((token for token in tokens if token.startswith("--")), None)
-    if flag is None:
+    if flag is None or flag == "--":
         return f"unexpected argument '{tokens[0]}'; {_help(prog)}"
     word = flag.partition("=")[0].removeprefix("--")
     names = flag_names(flags)
     bare = word.removeprefix("no-")
-    if bare in set(names) - switch_names(flags):
+    if bare != word and bare in set(names) - switch_names(flags):
         return f"--{word}: --{bare} takes a value and has no other form; {_help(prog)}"
     return f"unknown flag --{word}; {did_you_mean(word, names, before='--') or _help(prog)}"
 

@@ -9,6 +9,7 @@ from launch.cli.argv import parse_train
 from launch.suite.plan import train_command
 from report.methods import methods_of
 from report.runs import find_runs
+from tests.launch.suite import small_suite
 from tests.launch.suite.small_suite import TINY, finish, plan, run_suite
 
 
@@ -68,9 +69,11 @@ def test_a_sweep_adds_axes_to_the_grid_and_methods_to_the_report(tmp_path):
     assert all(len(members) == 2 for members in methods.values())  # two games
 
 
-def test_runs_of_a_suite_may_share_a_config_file(tmp_path):
+def test_runs_of_a_suite_may_share_a_config_file(tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text('preset = "paper"\ngamma = 0.9\nseed = 77')
-    runs = plan(tmp_path, "--", "--config", str(tmp_path / "mine.toml"))
+    config = ("--config", str(tmp_path / "mine.toml"))
+    monkeypatch.setattr(small_suite, "TINY", (*TINY, *config))
+    runs = plan(tmp_path)
     assert {(run.config.learner.gamma, run.config.seed) for run in runs} == {(0.9, 1)}
     assert all(parse_train(train_command(run)[4:]).config == run.config for run in runs)
 
