@@ -13,7 +13,7 @@ from typing import Any
 import tyro
 
 from launch import config as config_lib
-from launch.cli.config_file import is_run_config, read_config_file
+from launch.cli.config_file import read_config_file
 from launch.cli.flags import DEFAULT_PRESET, TrainFlags
 from launch.cli.numbers import REGISTRY
 from launch.cli.refusal import refused_in_one_line
@@ -57,9 +57,9 @@ def with_config_file(
         return list(args)
     path = pathlib.Path(given)
     rest = [arg for arg in attach_value("--config", args) if not arg.startswith("--config=")]
-    found = read_config_file(path, flags)
-    if is_run_config(path):
-        found = _without_what_the_run_had(path, found, args)
+    found, is_run = read_config_file(path, flags)
+    if is_run:
+        found = _for_another_run(path, found, args)
     try:
         parse_flags(found)
     except InputError as error:
@@ -67,10 +67,8 @@ def with_config_file(
     return [*found, *rest]
 
 
-def _without_what_the_run_had(
-    path: pathlib.Path, found: Sequence[str], args: Sequence[str]
-) -> list[str]:
-    """A run's config says how many actors it had; another engine counts them by hosts."""
+def _for_another_run(path: pathlib.Path, found: list[str], args: Sequence[str]) -> list[str]:
+    """A run's settings, but for the number of its actors where an engine counts them by hosts."""
     if value_of("--preset", args) is not None:
         raise InputError(f"--preset has no effect: --config '{path}' is a run's, with all settings")
     other_engine = value_of("--engine", args) not in (None, "local")

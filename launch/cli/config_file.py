@@ -8,7 +8,7 @@ given overrides the file.
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from launch import config_json
 from launch.cli.flag_names import flag_names, switch_names
@@ -26,26 +26,27 @@ _MAX_BYTES = 1 << 20
 _NOT_IN_A_FILE = frozenset({"config", "resume", "dry-run"})
 
 
-def read_config_file(path: pathlib.Path, flags: Any) -> list[str]:
-    """The flags that a file stands for; raises InputError, in one line, for any other file."""
+class ConfigFile(NamedTuple):
+    """What a file stands for."""
+
+    flags: list[str]
+    is_run: bool  # it is a run's, and says every setting
+
+
+def read_config_file(path: pathlib.Path, flags: Any) -> ConfigFile:
+    """The file, for a command with these flags; raises InputError, in one line, for any other."""
     try:
         stored = _read_toml(path) if path.suffix == ".toml" else read_json(path)
         if isinstance(stored, Mapping) and isinstance(stored.get("config"), Mapping):
-            return _flags_of(
-                config_json.leaf_values(config_json.from_json(stored["config"])), flags
-            )
+            settings = config_json.leaf_values(config_json.from_json(stored["config"]))
+            return ConfigFile(_flags_of(settings, flags), is_run=True)
         if not isinstance(stored, Mapping):
             raise ValueError("is neither a run's config.json nor a table of flags")
-        return _flags_of(stored, flags)
+        return ConfigFile(_flags_of(stored, flags), is_run=False)
     except OSError as error:
         raise InputError(f"--config '{path}' cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"--config '{path}': {' '.join(str(error).split())}") from None
-
-
-def is_run_config(path: pathlib.Path) -> bool:
-    """Whether a file that was read well says every setting, as a run's config.json does."""
-    return path.suffix != ".toml" and isinstance(read_json(path).get("config"), Mapping)
 
 
 def _read_toml(path: pathlib.Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from launch.monitor.units import UNKNOWN, format_count
 from launch.run_dir import RunDir
 from launch.supervise.status_file import HostStatus, read_statuses
 from launch.terminal import make_console, say, warn
+from report.plain_text import plain
 from report.run_config import DamagedConfigError, RunConfig, read_run_config
 from report.runs import run_folders
 
@@ -91,7 +92,7 @@ def _table(runs: list[Listed], folder: pathlib.Path) -> Table:
     for run in runs:
         scored = run.evaluation
         table.add_row(
-            str(run.path.relative_to(folder)) if run.path != folder else str(folder),
+            plain(str(run.path.relative_to(folder) if run.path != folder else folder)),
             run.state,
             run.config.game,
             run.config.algorithm,

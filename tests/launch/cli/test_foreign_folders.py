@@ -124,6 +124,7 @@ def test_names_of_folders_are_text_too(world, capsys):
     rows = pathlib.Path("out/runs.csv").read_text().splitlines()
     assert len(rows) == 6 and any(row.startswith("'=1+1,") for row in rows)
     assert compare(capsys, world, *folders)[0] == 0
+    assert call(capsys, world, "list")[0] == 0
 
 
 @pytest.mark.parametrize("number", [10**400, -(10**400), 1e308, 1.5, True, "7", None, 0, [1]])

@@ -146,6 +146,7 @@ def test_status_of_a_run_whose_files_say_anything(world, capsys, name, data):
         path.write_bytes(data.draw(changed(kept.decode())))
         check(capsys, world, "status", str(path.parents[name.count("/")]))
         check(capsys, world, "status", str(path.parents[name.count("/")]), "--json")
+        check(capsys, world, "list", str(world / "runs"))
     finally:
         path.write_bytes(kept)
 
@@ -180,6 +181,7 @@ def test_metrics_that_say_anything(world, capsys, data):
         ]
         path.write_bytes(b"\n".join(written))
         check(capsys, world, "status", str(path.parent))
+        check(capsys, world, "list", str(path.parent), "--json")
         find_runs(world / "runs", REFERENCES, lambda problem: None)
     finally:
         path.write_bytes(kept)
