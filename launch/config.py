@@ -20,12 +20,10 @@ from actors.games import canonical_name
 from launch import names
 from launch.bounds import COUNT, FRAMES, POSITIVE, SEED, SHARE, Bounds
 from launch.device import DeviceName
-from launch.quantity import WHOLE
 
 # Longer items would save little more, and an actor's last incomplete ones are lost.
 _MOST_ITEM_TRANSITIONS = 8
 PresetName = Literal["cpu", "paper"]
-Frames = Annotated[int, FRAMES, WHOLE]  # or as many agent steps
 # A game on the command line, however it is written; in a config it has its one name.
 GameName = Annotated[
     str,
@@ -63,7 +61,7 @@ class EnvironmentConfig:
     """Use all 18 joystick actions instead of those the game needs."""
     action_repeat: Annotated[int, Bounds(1, 1_000)] = 4
     """Frames an action is held for."""
-    max_episode_frames: Annotated[int, COUNT, WHOLE] = 108_000
+    max_episode_frames: Annotated[int, COUNT] = 108_000
     """Frames after which an episode is cut off (30 minutes of play)."""
     max_noops: Annotated[int, Bounds(0, 1_000)] = 30
     """An episode starts with a random number of no-ops, up to this."""
@@ -83,7 +81,7 @@ class ActorConfig:
     """Epsilon falls with global frames, or is fixed per game (Ape-X ladder over all games)."""
     final_epsilon: Annotated[float, SHARE] = 0.01
     """Where the schedule ends."""
-    epsilon_decay_frames: Annotated[Annotated[int, WHOLE] | None, Bounds(0, 2**62)] = None
+    epsilon_decay_frames: Annotated[int | None, Bounds(0, 2**62)] = None
     """Global frames over which epsilon falls from 1; None means 2 % of the run's."""
     epsilon_after_warmup: bool = False
     """Epsilon stays 1 until learning starts, and falls from there; preset `paper` has it."""
@@ -95,9 +93,9 @@ class ActorConfig:
 class ReplayConfig:
     """The Reverb server."""
 
-    replay_capacity_steps: Frames = 1_000_000
+    replay_capacity_steps: Annotated[int, FRAMES] = 1_000_000
     """Agent steps kept; the oldest go first."""
-    warmup_steps: Frames = 50_000
+    warmup_steps: Annotated[int, FRAMES] = 50_000
     """Agent steps in replay before learning starts."""
     samples_per_insert: Annotated[float, POSITIVE] = 8.0
     """How often an agent step is sampled on average (8 = a batch of 32 every 4 steps)."""
@@ -172,11 +170,11 @@ class LearnerConfig:
 class EvaluatorConfig:
     """Whole episodes played by the newest parameters."""
 
-    eval_period_frames: Frames = 1_000_000
+    eval_period_frames: Annotated[int, FRAMES] = 1_000_000
     """Global frames between evaluations."""
     eval_episodes: Annotated[int, Bounds(1, 1_000)] = 10
     """Episodes per evaluation."""
-    eval_frames: Annotated[Annotated[int, WHOLE] | None, FRAMES] = None
+    eval_frames: Annotated[int | None, FRAMES] = None
     """Play one game for so many frames instead, as dqn_zoo; the mean is over episodes that end."""
     eval_epsilon: Annotated[float, SHARE] = 0.01
     """Exploration rate of the evaluation."""
@@ -191,9 +189,9 @@ class Config:
     replay: ReplayConfig = ReplayConfig()
     learner: LearnerConfig = LearnerConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
-    frames: Frames = 200_000_000
+    frames: Annotated[int, FRAMES] = 200_000_000
     """Global frames to train for."""
-    schedule_frames: Annotated[Annotated[int, WHOLE] | None, FRAMES] = None
+    schedule_frames: Annotated[int | None, FRAMES] = None
     """Length of the run that epsilon and the learning rate are scheduled for; None: --frames."""
     seed: Annotated[int, SEED] = 1
     """The one seed; every role, game and restart derives its own."""

@@ -3,8 +3,6 @@
 import decimal
 import re
 
-import tyro
-
 _SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 # Exponents of two digits: what follows must fit into memory before it can be out of bounds.
 _NUMBER = re.compile(r"(?P<digits>-?\d[\d_]*(\.\d+)?(e\+?\d{1,2})?)(?P<suffix>[kMG]?)")
@@ -19,13 +17,3 @@ def parse_whole(text: str) -> int:
     if number != number.to_integral_value():
         raise ValueError(f"'{text}' is not a whole number")
     return int(number)
-
-
-# Beside a field's type, it lets the flag take such numbers.
-WHOLE = tyro.constructors.PrimitiveConstructorSpec(
-    nargs=1,
-    metavar="INT",
-    instance_from_str=lambda args: parse_whole(args[0]),
-    is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
-    str_from_instance=lambda value: [str(value)],
-)

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from launch import names
 from launch.bounds import Bounds
-from launch.config import Config, PresetName, one_of
+from launch.config import Config, GameName, PresetName, one_of
 from launch.errors import InputError
 from launch.suite.plan import ALL_GAMES, PlannedRun, SuiteEngine, SuiteRequest, plan_suite
 from launch.tune.search import rate_of
@@ -20,7 +20,7 @@ _START, _MOVES = Bounds(1e-12, 1e3), Bounds(1, 20)
 class TuneRequest:
     """The search."""
 
-    games: tuple[str, ...] = ("pong",)
+    games: tuple[GameName, ...] = ("pong",)
     """Games whose human-normalized scores are averaged."""
     algorithms: Annotated[
         tuple[str, ...], one_of(names.algorithm_names, "NAME [NAME ...]", aliases=("--algorithm",))

@@ -14,6 +14,7 @@ from launch.tune.plan import Trial
 from launch.tune.scores import TrialScore
 from launch.tune.search import Standing, rate_of
 from report.atomic_file import make_folder
+from report.counted import counted
 from report.csv_table import Table, write_csv
 from report.drawn_names import NAMES_ARE_TEXT, label
 
@@ -82,7 +83,7 @@ def lines_of(search: Search) -> list[str]:
 def flags_of(searches: Sequence[Search]) -> list[str]:
     """The rates found, as flags of `vantage train` and of `vantage suite`."""
     single = [
-        f"{search.algorithm}: {search.standing.ended} after {search.standing.moves} moves: "
+        f"{search.algorithm}: {search.standing.ended} after {counted(search.standing.moves, 'move')}: "
         f"--algorithm {search.algorithm} --learning-rate {search.rate:g}"
         for search in searches
     ]

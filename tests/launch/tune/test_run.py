@@ -84,7 +84,10 @@ def test_a_run_that_fails_otherwise_stops_the_search_and_is_tried_again(tmp_path
     scored.returns = RETURNS
     scored.failing = {"pong-va-learning_rate=0.00025-seed1"}
     assert run_tune(tmp_path / "t") == 1
-    assert "failed: va on pong, seed 1: exit code 1: boom" in capsys.readouterr().out
+    assert (
+        "failed: va (learning_rate=0.00025) on pong, seed 1: exit code 1: boom"
+        in capsys.readouterr().out
+    )
     scored.failing = set()
     assert run_tune(tmp_path / "t") == 0
     assert scored.names[3:] == [
