@@ -38,8 +38,7 @@ def read_config_file(path: pathlib.Path, flags: Any) -> ConfigFile:
     try:
         stored = _read_toml(path) if path.suffix == ".toml" else read_json(path)
         if isinstance(stored, Mapping) and isinstance(stored.get("config"), Mapping):
-            settings = config_json.leaf_values(config_json.from_json(stored["config"]))
-            return ConfigFile(_flags_of(settings, flags), is_run=True)
+            return ConfigFile(_flags_of(_settings_of(stored["config"]), flags), is_run=True)
         if not isinstance(stored, Mapping):
             raise ValueError("is neither a run's config.json nor a table of flags")
         return ConfigFile(_flags_of(stored, flags), is_run=False)
@@ -47,6 +46,14 @@ def read_config_file(path: pathlib.Path, flags: Any) -> ConfigFile:
         raise InputError(f"--config '{path}' cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"--config '{path}': {' '.join(str(error).split())}") from None
+
+
+def _settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    settings = config_json.leaf_values(config_json.from_json(config))
+    # A run writes down its own length here; for one of another length that was no choice.
+    if settings["schedule_frames"] == settings["frames"]:
+        settings["schedule_frames"] = None
+    return settings
 
 
 def _read_toml(path: pathlib.Path) -> dict[str, Any]:

@@ -83,7 +83,8 @@ def lines_of(search: Search) -> list[str]:
 def flags_of(searches: Sequence[Search]) -> list[str]:
     """The rates found, as flags of `vantage train` and of `vantage suite`."""
     single = [
-        f"{search.algorithm}: {search.standing.ended} after {counted(search.standing.moves, 'move')}: "
+        f"{search.algorithm}: {search.standing.ended} after "
+        f"{counted(search.standing.moves, 'move')}: "
         f"--algorithm {search.algorithm} --learning-rate {search.rate:g}"
         for search in searches
     ]

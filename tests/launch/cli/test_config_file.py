@@ -44,7 +44,7 @@ def test_a_runs_config_makes_the_same_run_again(tmp_path):
     learner = dataclasses.replace(cpu.learner, max_grad_norm=10.0, optimizer_epsilon=1 / 3)
     actor = dataclasses.replace(cpu.actor, actors=7)
     config = dataclasses.replace(cpu, learner=learner, actor=actor, seed=5)
-    RunDir(tmp_path / "run").create(config)
+    RunDir(tmp_path / "run").create(config.with_schedule())
     path = str(tmp_path / "run" / "config.json")
     assert parse_train(["--config", path]).config == config
     assert parse_train(["--seed=6", "--config", path]).config == dataclasses.replace(config, seed=6)

@@ -38,7 +38,7 @@ def test_a_search_moves_to_the_better_rate_until_neither_improves(tmp_path, scor
     first = [f"pong-va-learning_rate={rate}-seed1" for rate in ("8.33e-05", "0.00025", "0.00075")]
     assert scored.names == [*first, "pong-va-learning_rate=0.00225-seed1"]
     said = capsys.readouterr().out
-    assert "va: neither improves after 1 moves: --algorithm va --learning-rate 0.00075" in said
+    assert "va: neither improves after 1 move: --algorithm va --learning-rate 0.00075" in said
     assert "for a suite: --learning-rates va=0.00075" in said
     assert [row["learning_rate"] for row in rates(tmp_path / "t") if row["best"] == "True"] == [
         "0.00075"
