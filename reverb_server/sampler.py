@@ -73,6 +73,7 @@ class BatchSampler:
             timeout_seconds=timeout_seconds,
         ).with_options(options)
         self._client = reverb.Client(server_address)
+        self._layout = layout
         self._batch_size = batch_size
         self._prioritization = prioritization
         self._num_actions = num_actions
