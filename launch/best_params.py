@@ -1,4 +1,4 @@
-"""The parameters that scored best in a run's own evaluations: checkpoints/best.npz.
+"""The parameters that scored best in a run's own evaluations: best/params.npz in its folder.
 
 They are those that the evaluator played with: torso and advantage head, which is all that acting
 needs. The file is replaced as a whole, never by one that scored less, and outlives a resume.
@@ -18,8 +18,6 @@ from learner.checkpoint import (
     write_checkpoint,
 )
 
-_NAME = "best"
-
 
 class Best(NamedTuple):
     """Acting parameters, when they were published, and their mean return."""
@@ -32,8 +30,8 @@ class Best(NamedTuple):
 class BestKeeper:
     """Writes what is offered if nothing before it scored more; of equals, the newest is kept."""
 
-    def __init__(self, checkpoints: pathlib.Path):
-        self._checkpoints = checkpoints
+    def __init__(self, folder: pathlib.Path):
+        self._folder = folder
         self._best_score: float | None = None
         self._has_looked = False
 
@@ -43,28 +41,28 @@ class BestKeeper:
             self._look_for_earlier(params)
         if self._best_score is not None and score < self._best_score:
             return
-        write_checkpoint(best_file(self._checkpoints), _tree(params, score), {"frames": frames})
+        write_checkpoint(best_file(self._folder), _tree(params, score), {"frames": frames})
         self._best_score = score
 
     def _look_for_earlier(self, like: Any) -> None:
         """What an earlier start of the run, or of this process, has kept."""
-        remove_unfinished(self._checkpoints, _NAME)
+        remove_unfinished(self._folder)
         try:
-            earlier = load_best(self._checkpoints, like)
+            earlier = load_best(self._folder, like)
             self._best_score = None if earlier is None else earlier.score
         except CheckpointError as error:
             logging.error("%s; the next evaluation replaces it", error)
         self._has_looked = True
 
 
-def best_file(checkpoints: pathlib.Path) -> pathlib.Path:
-    """Where the best parameters of a run are."""
-    return checkpoints / f"{_NAME}.npz"
+def best_file(folder: pathlib.Path) -> pathlib.Path:
+    """The file in that folder of a run."""
+    return folder / "params.npz"
 
 
-def load_best(checkpoints: pathlib.Path, like: Any) -> Best | None:
+def load_best(folder: pathlib.Path, like: Any) -> Best | None:
     """The best so far, shaped as `like`; None before there is one, CheckpointError if unusable."""
-    path = best_file(checkpoints)
+    path = best_file(folder)
     try:
         stored = read_checkpoint(path, _tree(like, 0.0))
         return Best(stored.tree["params"], stored.counters["frames"], float(stored.tree["score"]))

@@ -23,7 +23,7 @@ from report.plain_text import plain
 
 _Read = TypeVar("_Read")
 _MAX_ADDRESS_BYTES = 1024
-_FOLDERS = ("checkpoints", "replay", "logs", "compiled", "address", "hosts", "slurm")
+_FOLDERS = ("checkpoints", "best", "replay", "logs", "compiled", "address", "hosts", "slurm")
 _FILES = (
     *("config.json", "metrics.jsonl", "status.json", "engine.json", "lock", "stop"),
     "address/replay",
@@ -54,6 +54,11 @@ class RunDir:
     def checkpoints(self) -> pathlib.Path:
         """Learner checkpoints."""
         return self.root / "checkpoints"
+
+    @property
+    def best(self) -> pathlib.Path:
+        """The parameters that scored best."""
+        return self.root / "best"
 
     @property
     def replay(self) -> pathlib.Path:

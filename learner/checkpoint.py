@@ -130,7 +130,7 @@ class Checkpointer:
         newest = paths.index(saved)
         for path in paths[: max(newest + 1 - self._keep, 0)] + paths[newest + 1 :]:
             path.unlink()
-        remove_unfinished(self._directory, "checkpoint")
+        remove_unfinished(self._directory)
 
 
 def write_checkpoint(
@@ -146,9 +146,7 @@ def write_checkpoint(
     arrays |= {_NAMED_PREFIX + name: array for name, array in named_arrays.items()}
     meta = json.dumps({"format": FORMAT, "counters": dict(counters)})
     arrays[_META] = np.frombuffer(meta.encode(), np.uint8)
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f"{path.stem}-", suffix=".tmp", delete=False
-    ) as f:
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as f:
         try:
             np.savez(f, **arrays)
             f.flush()
@@ -160,9 +158,9 @@ def write_checkpoint(
     _sync_folder(path.parent)
 
 
-def remove_unfinished(directory: pathlib.Path, stem: str) -> None:
-    """Removes what a writer that was killed left of files whose names start so."""
-    for leftover in directory.glob(f"{stem}-*.tmp"):
+def remove_unfinished(directory: pathlib.Path) -> None:
+    """Removes what a writer that was killed left; a folder has one writer."""
+    for leftover in directory.glob("*.tmp"):
         leftover.unlink()
 
 

@@ -46,13 +46,13 @@ def completion(shell: Shell, commands: Mapping[str, Any]) -> ExitCode:
 
 def completion_script(shell: Shell, commands: Mapping[str, Any]) -> str:
     """The script for one shell."""
-    choices = tuple(
-        Annotated[flags, tyro.conf.subcommand(name)] for name, flags in commands.items()
-    )
+    choices = tuple(Annotated[own, tyro.conf.subcommand(name)] for name, own in commands.items())
+    # A type that is only known as it runs.
+    flags: Any = Union[choices]  # noqa: UP007
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         tyro.cli(
-            Union[choices],  # type: ignore[arg-type]  # noqa: UP007
+            flags,
             args=["--tyro-print-completion", shell],
             prog="vantage",
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),

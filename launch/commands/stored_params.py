@@ -13,6 +13,7 @@ from learner.acting import acting_params
 from learner.checkpoint import Checkpointer, CheckpointError
 
 NEWEST, BEST = "newest", "best"
+_MAX_DIGITS = 18  # of a number of updates
 
 
 class StoredParams(NamedTuple):
@@ -37,7 +38,7 @@ def load_params(run_dir: RunDir, config: Config, which: str) -> StoredParams:
 
     Refuses another text, and a run that has no such checkpoint.
     """
-    updates = int(which) if which.isdecimal() else None
+    updates = int(which) if which.isdecimal() and len(which) <= _MAX_DIGITS else None
     if updates is None and which not in (NEWEST, BEST):
         raise InputError(
             f"checkpoint='{which}' is neither {NEWEST} nor {BEST} nor a number of updates, as in "
@@ -61,10 +62,10 @@ def load_params(run_dir: RunDir, config: Config, which: str) -> StoredParams:
 
 
 def _load_best(run_dir: RunDir, fresh: Any) -> StoredParams:
-    best = load_best(run_dir.checkpoints, acting_params(fresh))
+    best = load_best(run_dir.best, acting_params(fresh))
     if best is None:
         raise InputError(
-            f"'{run_dir.checkpoints}' holds no best.npz yet; the evaluator of a run writes it with "
+            f"'{run_dir.root}' has no best checkpoint yet; the evaluator of a run writes one with "
             f"its first evaluation; use --checkpoint {NEWEST}"
         )
     return StoredParams(best.params, None, best.frames, best.score)

@@ -26,7 +26,7 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
     """Evaluates until training has finished or the program stops."""
     stop = lp.stop_event()
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints)
-    best = BestKeeper(RunDir(run_dir).checkpoints)
+    best = BestKeeper(RunDir(run_dir).best)
     with make_player(
         config,
         client,

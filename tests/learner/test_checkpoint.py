@@ -175,7 +175,7 @@ def test_a_newer_format_is_an_error(
 
 
 def test_half_written_files_are_ignored_and_cleaned_up(tmp_path: pathlib.Path) -> None:
-    leftover = tmp_path / "checkpoint-000000000001-abc.tmp"
+    leftover = tmp_path / "tmpabc.tmp"
     leftover.write_bytes(b"half of a checkpoint")
     assert Checkpointer(tmp_path).restore(make_state(0.0)) is None
     paths = save(tmp_path, 1)

@@ -71,7 +71,7 @@ class SerialSystem:
     def __init__(self, config: Config, run_dir: RunDir):
         self._config = config
         self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
-        self._best = BestKeeper(run_dir.checkpoints)
+        self._best = BestKeeper(run_dir.best)
         fresh, self._update = build.make_learner(config)
         self._state, self._steps, serial_state = restore(
             self._checkpointer, fresh, serial_state=True

@@ -44,9 +44,7 @@ def test_the_interval_of_a_mean_is_that_of_a_normal_one_for_many_episodes():
 def test_the_best_the_newest_or_one_checkpoint_is_scored(scored_run, capsys):
     config = RunDir(scored_run).load_config()
     state, _ = build.make_learner(config)
-    BestKeeper(scored_run / "checkpoints").offer(
-        acting_params(state.params), frames=800, score=-3.0
-    )
+    BestKeeper(RunDir(scored_run).best).offer(acting_params(state.params), frames=800, score=-3.0)
     frames = {}
     for which in ("best", "newest", "0"):
         args = ["eval", str(scored_run), "--episodes", "1", "--json", "--checkpoint", which]
@@ -62,7 +60,9 @@ def test_a_checkpoint_that_is_not_there_is_refused(scored_run, tmp_path, refuse)
     )
     assert "has no checkpoint 7; it has 0" in refuse("eval", run, "--checkpoint", "7")
     RunDir(tmp_path / "run").create(tiny_config())
-    assert "holds no best.npz yet" in refuse("eval", str(tmp_path / "run"), "--checkpoint", "best")
+    assert "has no best checkpoint yet" in refuse(
+        "eval", str(tmp_path / "run"), "--checkpoint", "best"
+    )
 
 
 def test_bad_input_is_refused_in_one_line(scored_run, tmp_path, refuse):

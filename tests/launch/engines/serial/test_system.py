@@ -60,7 +60,7 @@ def test_every_algorithm_trains_by_changing_one_flag(tmp_path, algorithm):
     assert 6.0 <= learner["samples_per_insert"] <= 8.0
     [evaluation] = [row for row in rows if row["role"] == "evaluator"]
     assert evaluation["eval_episodes"] == 1
-    assert best_file(tmp_path / algorithm / "checkpoints").is_file()
+    assert best_file(RunDir(tmp_path / algorithm).best).is_file()
     returns = [row for row in rows if "episode_return" in row]
     assert returns and all(row["episode_frames"] <= 400 for row in returns)
 
