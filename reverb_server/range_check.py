@@ -11,17 +11,26 @@ import numpy as np
 from reverb_server.tables import Step
 
 
-def plausible(steps: Step, num_actions: int, stack_size: int) -> np.ndarray:
-    """Whether each item, a line of `steps`' columns [B, rows], could be an actor's; bool [B]."""
-    # A NaN fails every comparison.
-    good = (
-        (np.abs(steps.reward) <= 1.0) & _within(steps.discount, 1.0) & _within(steps.epsilon, 1.0)
-    )
-    whole = {num_actions: (steps.action, steps.greedy), stack_size: (steps.age,), 2: (steps.final,)}
-    for kinds, columns in whole.items():
-        for number in columns:
-            good &= _within(number, kinds - 1) & (number == np.floor(number))
-    return good.all(axis=1)
+class Ranges:
+    """What the numbers of a row may be, field by field of `Step`."""
+
+    def __init__(self, num_actions: int, stack_size: int):
+        """`num_actions` bounds what an actor of the run can have done."""
+        least = Step(action=0, reward=-1, discount=0, epsilon=0, greedy=0, age=0, final=0)
+        most = least._replace(
+            **{"action": num_actions - 1, "greedy": num_actions - 1, "age": stack_size - 1},
+            **{"reward": 1, "discount": 1, "epsilon": 1, "final": 1},
+        )
+        fractional = least._replace(reward=1, discount=1, epsilon=1)
+        self._least, self._most = np.array(least, np.float32), np.array(most, np.float32)
+        self._fractional = np.array(fractional, bool)
+
+    def plausible(self, steps: np.ndarray) -> np.ndarray:
+        """Whether each item, a line of [B, rows, fields], could be an actor's; bool [B]."""
+        # A NaN fails every comparison.
+        good = (steps >= self._least) & (steps <= self._most)
+        good &= (np.floor(steps) == steps) | self._fractional
+        return good.all(axis=(1, 2))
 
 
 def refill_indices(good: np.ndarray) -> np.ndarray:
@@ -33,7 +42,3 @@ def refill_indices(good: np.ndarray) -> np.ndarray:
     indices = np.arange(len(good))
     indices[~good] = np.resize(indices[good], (~good).sum())
     return indices
-
-
-def _within(values: np.ndarray, high: float) -> np.ndarray:
-    return (values >= 0.0) & (values <= high)

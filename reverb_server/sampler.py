@@ -43,6 +43,18 @@ def make_dataset(
     ).batch(batch_size, drop_remainder=True)
 
 
+class _Drawn(NamedTuple):
+    """What is used of Reverb's answer: Python pays for every column of it, once a call."""
+
+    item: tables.Item
+    key: Any
+    odds: tuple[Any, ...]  # size of the table and probability, where weights depend on them
+
+
+def _drawn(data: tables.Item, info: reverb.SampleInfo, prioritized: bool) -> _Drawn:
+    return _Drawn(data, info.key, (info.table_size, info.probability) if prioritized else ())
+
+
 class BatchSampler:
     """An endless source of batches; None when nothing came within the time limit.
 
@@ -66,17 +78,25 @@ class BatchSampler:
         options.threading.private_threadpool_size = 1
         options.threading.max_intra_op_parallelism = 1
         options.experimental_optimization.apply_default_optimizations = False
-        self._dataset = make_dataset(
+        dataset = make_dataset(
             server_address,
             layout,
             batch_size=batch_size,
             timeout_seconds=timeout_seconds,
-        ).with_options(options)
+        )
+        self._dataset = (
+            dataset.map(
+                lambda sample: _drawn(
+                    tables.Item(**sample.data), sample.info, prioritization is not None
+                )
+            )
+            .prefetch(1)
+            .with_options(options)
+        )
         self._client = reverb.Client(server_address)
-        self._layout = layout
         self._batch_size = batch_size
         self._prioritization = prioritization
-        self._num_actions = num_actions
+        self._ranges = range_check.Ranges(num_actions, layout.stack_size)
         # What a stream may have taken from the table without handing it over: what is in flight,
         # a batch being put together, and one that waits.
         self.stream_items = 3 * batch_size
@@ -93,7 +113,7 @@ class BatchSampler:
         if self._careful_items > 0:
             return self._draw_carefully()
         try:
-            sample = next(self._iterator)
+            drawn = next(self._iterator)
         except StopIteration:
             # The limiter held us back for the whole time limit: start a new stream.
             self._iterator = self._new_stream()
@@ -105,7 +125,7 @@ class BatchSampler:
             return None
         self._quick_items += self._batch_size
         self.max_samples += self._batch_size
-        return self._checked(tables.Item(**sample.data), sample.info)
+        return self._checked(drawn)
 
     def _new_stream(self) -> Any:
         self.max_samples += self.stream_items
@@ -128,12 +148,13 @@ class BatchSampler:
         samples = [drawn.samples[i % len(drawn.samples)] for i in range(self._batch_size)]
         item = tables.Item(*map(np.stack, zip(*(s.data for s in samples), strict=True)))
         info = reverb.SampleInfo(*map(np.array, zip(*(s.info for s in samples), strict=True)))
-        return self._checked(item, info._replace(key=info.key.astype(np.uint64)))
+        info = info._replace(key=info.key.astype(np.uint64))
+        return self._checked(_drawn(item, info, self._prioritization is not None))
 
-    def _checked(self, item: tables.Item, info: reverb.SampleInfo) -> SampledBatch | None:
-        steps = tables.unpack_steps(item.steps)
-        batch = SampledBatch(item.frames, steps, info.key, self._weights(info))
-        good = range_check.plausible(steps, self._num_actions, self._layout.stack_size)
+    def _checked(self, drawn: _Drawn) -> SampledBatch | None:
+        steps = tables.unpack_steps(drawn.item.steps)
+        batch = SampledBatch(drawn.item.frames, steps, drawn.key, self._weights(drawn))
+        good = self._ranges.plausible(drawn.item.steps)
         return batch if good.all() else self._without_junk(batch, good)
 
     def _reject(self, num_items: int, what: str) -> None:
@@ -159,9 +180,10 @@ class BatchSampler:
             weights=batch.weights[indices],
         )
 
-    def _weights(self, info: reverb.SampleInfo) -> np.ndarray:
+    def _weights(self, drawn: _Drawn) -> np.ndarray:
         if self._prioritization is None:
-            return np.ones(info.key.shape, np.float32)
+            return np.ones(drawn.key.shape, np.float32)
         # (1 / (N P))^beta, scaled so that the largest of the batch is 1.
-        weights = (info.table_size * info.probability) ** -self._prioritization.beta
+        table_size, probability = drawn.odds
+        weights = (table_size * probability) ** -self._prioritization.beta
         return (weights / weights.max()).astype(np.float32)

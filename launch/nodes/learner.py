@@ -162,7 +162,8 @@ class BatchStream:
         transition = self._cut(sampled.frames, sampled.steps, self._rng, self._take_stacks)
         # Transitions of an item share its weight; they are several only where all weights are 1.
         weights = np.repeat(sampled.weights, self._cut.item_transitions)
-        transition, weights = jax.device_put((transition, weights))
+        # The stacks are on the device, or on their way. The numbers go there with the call of the
+        # update: they are few, and sending them column by column from here takes Python longer.
         return Batch(transition, weights, sampled.keys)
 
 

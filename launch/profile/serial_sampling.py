@@ -10,14 +10,12 @@ import time
 import numpy as np
 import reverb
 
-from launch import build
 from launch.config import Config
 from launch.nodes.learner import BatchStream
 from launch.nodes.tables import item_layout
 from launch.profile.recorded_play import increments, record_rows
 from reverb_server import tables
 from reverb_server.rate_limit import RateLimit
-from reverb_server.sampler import BatchSampler
 from reverb_server.writer import ExperienceWriter
 
 _FILL_STEPS = 5000
@@ -42,14 +40,7 @@ def serial_core_ms(config: Config) -> float:
         for _ in range(_FILL_STEPS):
             rows, items = next(play)
             writer.write(0, [row._replace(frame=pixel) for row in rows], items)
-    stream = BatchStream(config, address, np.random.SeedSequence(0))
-    stream.sampler = BatchSampler(
-        address,
-        layout,
-        batch_size=config.sampled_items,
-        prioritization=None,
-        num_actions=build.num_actions(config.environment.game, config.environment.full_action_set),
-    )
+    stream = BatchStream(config, layout, address, np.random.SeedSequence(0))
     best = np.inf
     for _ in range(_ROUNDS):
         began = time.thread_time()

@@ -99,7 +99,7 @@ def junk_steps(**fields):
 
 
 def plausible(steps, num_actions=NUM_ACTIONS):
-    return range_check.plausible(tables.unpack_steps(steps), num_actions, STACK_SIZE)
+    return range_check.Ranges(num_actions, STACK_SIZE).plausible(steps)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_look_at_every_item_is_bounded_and_goes_on_where_it_was_held_back(make
     write_episode(client, rows=30)
     drawn = draw(8, timeout_seconds=20.0)
     assert len(drawn.samples) == 8 and drawn.num_deleted == 0
-    assert read_counts(client).samples == 8
+    assert read_counts(client, SINGLE).samples == 8
 
 
 def test_junk_that_fits_the_signature_is_deleted_too(make_server, connect):
