@@ -58,6 +58,11 @@ class NaiveSystem(NamedTuple):
         time.sleep(seconds)
         for process in self.processes:
             process.suspend()
+        deadline = time.monotonic() + _STOP_SECONDS
+        while any(process.status() != psutil.STATUS_STOPPED for process in self.processes):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the naive system went on for {_STOP_SECONDS:.0f} s")
+            time.sleep(0.001)
         return self.updates.value - before
 
 

@@ -11,6 +11,7 @@ import pathlib
 import sys
 from typing import NamedTuple
 
+from launch.engines.claim import config_to_resume
 from launch.engines.local import train_locally
 from launch.engines.options import TrainRequest
 from launch.run_dir import RunDir
@@ -48,7 +49,7 @@ def main(argv: list[str]) -> int:
     """Runs until stopped, as `vantage train --resume` would."""
     root = pathlib.Path(argv[1])
     request = TrainRequest(run_dir=root, resume=True)
-    return train_locally(RunDir(root).load_config(), request, node_module=_NODE_MODULE)
+    return train_locally(config_to_resume(root), request, node_module=_NODE_MODULE)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import psutil
 import reverb
 
 from launch.invocation import vantage_command
+from launch.nodes.tables import item_layout
 from launch.run_dir import RunDir
 from launch.supervise.node_process import die_with_parent
 from report.metrics_file import read_rows
@@ -143,7 +144,8 @@ class LiveRun:
     def counts(self) -> TableCounts | None:
         """Inserts, samples and size, or None while the server does not answer."""
         with contextlib.suppress(*SERVER_AWAY, FileNotFoundError):
-            return read_counts(reverb.Client(self.address), timeout_seconds=2)
+            layout = item_layout(self.run_dir.load_config())
+            return read_counts(reverb.Client(self.address), layout, timeout_seconds=2)
         return None
 
     def newest_checkpoint(self) -> int:

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from launch import build
-from launch.nodes.learner import to_device
 from launch.profile.resident_batches import random_batch
 from learner.backend import PLAIN, backend_for
-from tests.launch.nodes.test_learner import sampled
 from tests.launch.tiny_run import tiny_config
 
 UPDATES, BATCH = 4, 8
@@ -67,11 +65,12 @@ def test_frames_cross_to_the_device_as_bytes_and_become_floats_there(platform: s
     assert re.search(r"stablehlo\.convert.*ui8>\) -> tensor<[\dx]*xf32>", text)
 
 
-def test_what_the_prefetch_thread_transfers_are_bytes() -> None:
-    batch = to_device(sampled())
-    assert batch is not None
-    assert isinstance(batch.transition.o_tm1, jax.Array)
-    assert batch.transition.o_tm1.dtype == batch.transition.o_t.dtype == np.uint8
+@pytest.mark.parametrize("platform", ["cuda", "cpu"])
+def test_what_the_prefetch_thread_transfers_are_bytes(platform: str) -> None:
+    frames, rows = np.zeros((6, 84, 84), np.uint8), np.arange(8, dtype=np.int32).reshape(2, 4) - 2
+    for stacks in backend_for(platform).take_stacks(frames, rows, rows):
+        assert isinstance(stacks, jax.Array)
+        assert stacks.dtype == np.uint8
 
 
 @ACCELERATORS

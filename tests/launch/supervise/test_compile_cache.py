@@ -101,6 +101,8 @@ def test_without_room_for_a_cache_there_is_none(tmp_path):
 
 @pytest.mark.parametrize("role", ["learner", "actor", "evaluator"])
 def test_the_learner_alone_has_one_in_the_run_directory(local_run, role):
-    spec = nodes_on_host._node_spec(tiny_config(), local_run, NodeName(role, 0))
+    spec = nodes_on_host._node_spec(
+        tiny_config(), local_run, NodeName(role, 0), nodes_on_host.NODE_MODULE
+    )
     folders = [spec.environment[FOLDER]] if FOLDER in spec.environment else []
     assert [pathlib.Path(f).parent for f in folders] == [local_run.compiled] * (role == "learner")

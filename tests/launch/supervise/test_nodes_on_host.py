@@ -47,7 +47,7 @@ while True: time.sleep(0.05)
 @pytest.fixture
 def learner(tmp_path, monkeypatch, restored_signals):
     learner = Learner(tmp_path)
-    monkeypatch.setattr(nodes_on_host, "_node_spec", lambda config, run_dir, name: learner.spec)
+    monkeypatch.setattr(nodes_on_host, "_node_spec", lambda *_: learner.spec)
     return learner
 
 

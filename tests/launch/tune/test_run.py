@@ -195,7 +195,7 @@ def test_a_real_run_is_scored_and_found_best(tmp_path, capsys):
     for trial in plan_trials(request, {"va": (-1, 1)}, flags, parse):
         finish(trial.runs[0], score=-100.0)
     args = ["tune", "--games", "pong", "--start", "1e-4", "--frames", "1600"]
-    assert cli.run([*args, "--out", str(request.out), "--", *flags]) == 0, capsys.readouterr().out
+    assert cli.run([*args, "--out", str(request.out), "--", *flags]) == 0, capsys.readouterr()
     assert "for a suite: --learning-rates va=0.0001" in capsys.readouterr().out
     by_rate = {row["learning_rate"]: float(row["human_normalized"]) for row in rates(request.out)}
     assert set(by_rate) == {"3.33e-05", "0.0001", "0.0003"}
