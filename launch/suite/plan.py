@@ -211,8 +211,11 @@ def _check_stored(run: PlannedRun) -> None:
     """A folder that holds a run of other settings is not one of this suite."""
     if not run.run_dir.config_file.exists():
         return
-    stored = run.run_dir.load_config()
-    for name, before, now in fields_that_differ(stored, run.config):
+    stored = run.run_dir.load_config().with_schedule()
+    wanted = run.config
+    if wanted.schedule_frames is None:  # then a run keeps the schedules it began with
+        wanted = dataclasses.replace(wanted, schedule_frames=stored.schedule_frames)
+    for name, before, now in fields_that_differ(stored, wanted):
         if name not in FREE_TO_CHANGE_ON_RESUME:
             raise InputError(
                 f"'{run.run_dir.root}' holds a run with {name}={before}, and this suite has "
