@@ -12,7 +12,7 @@ from launch.config import Config
 from launch.profile.rehearsal import Pretence
 from launch.profile.timed_run import run_for
 
-_UPDATE_MS = (0.5, 1.0, 2.0, 5.0, 20.0)
+_UPDATE_MS = (0.5, 1.0, 2.0, 5.0)
 _CORES = (1, 2)
 _SECONDS, _SETTLE_SECONDS = 8.0, 3.0  # there is nothing to compile
 

@@ -23,7 +23,7 @@ from report.metrics_file import Row, read_rows
 
 _WARM_UP_SECONDS = 600.0
 _SETTLE_SECONDS = 8.0  # compilation is over, and the limiter has found its balance
-_STOP_SECONDS = 120.0
+_NOTICE_SECONDS, _STOP_SECONDS = 1.0, 120.0
 _TURNS = 10  # a run is held still so often, if at all
 
 
@@ -98,11 +98,13 @@ def _running(command: list[str], output: pathlib.Path) -> Iterator["subprocess.P
     try:
         yield child
     finally:
-        child.send_signal(signal.SIGINT)
-        try:
-            child.wait(timeout=_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGINT)  # the second one kills what is left
+        # Nothing of it is kept, so it need not save: the second signal kills what is left.
+        for seconds in (_NOTICE_SECONDS, _STOP_SECONDS):
+            child.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=seconds)
+        if child.poll() is None:
+            child.kill()
             child.wait()
 
 

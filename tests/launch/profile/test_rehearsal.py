@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -30,6 +31,8 @@ def test_a_rehearsal_updates_publishes_and_reports_but_saves_nothing(tmp_path) -
     output = tmp_path / "output"
     with timed_run._running(rehearsal_command(run_dir), output) as child:
         timed_run._wait_until_learning(run_dir, child, output)
+        child.send_signal(signal.SIGINT)  # once, so that it may save
+        child.wait(timeout=100.0)
     assert child.returncode == ExitCode.INTERRUPTED, output.read_text()
     rows = list(read_rows(run_dir.metrics_file))
     learner = [row for row in rows if row["role"] == "learner" and row["updates"] > 0]
