@@ -237,7 +237,7 @@ class Config:
         return self.frames if self.schedule_frames is None else self.schedule_frames
 
     def with_schedule(self) -> "Config":
-        """The same config, whose schedules stay what they are when the run is lengthened."""
+        """The same config, with the frames that its schedules are made for spelled out."""
         return dataclasses.replace(self, schedule_frames=self.scheduled_frames)
 
     @property

@@ -18,7 +18,10 @@ FREE_TO_CHANGE_ON_RESUME = OPERATIONAL_FIELDS | {"eval_episodes", "eval_epsilon"
 
 
 def config_to_resume(run_dir: pathlib.Path | None) -> Config:
-    """The stored config, from which a resumed run's flags start; its schedules are kept."""
+    """The stored config, from which a resumed run's flags start.
+
+    Its schedules are spelled out: they stay what they are when the run is lengthened.
+    """
     if run_dir is None:
         raise InputError("--resume needs --run-dir: which run is to be continued?")
     run = RunDir(run_dir)
@@ -37,14 +40,12 @@ def run_dir_of(config: Config, request: TrainRequest) -> RunDir:
 def claim(run_dir: RunDir, config: Config, *, resume: bool) -> IO[bytes]:
     """Writes the config into the folder, which is ours alone while the result is open.
 
-    Schedules are written as they are now, so that they stay the same when the run is lengthened.
-
     Refuses a folder that holds something else, and a run that cannot go on with this config.
     """
     check_claim(run_dir, config, resume=resume)
     try:
         held = run_dir.lock()
-        run_dir.create(config.with_schedule())
+        run_dir.create(config)
     except OSError as error:
         raise InputError(f"cannot write run directory '{run_dir.root}': {error.strerror}") from None
     return held
