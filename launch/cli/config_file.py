@@ -52,7 +52,7 @@ def _settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
     settings = config_json.leaf_values(config_json.from_json(config))
     # A run writes down its own length here; for one of another length that was no choice.
     if settings["schedule_frames"] == settings["frames"]:
-        settings["schedule_frames"] = None
+        del settings["schedule_frames"]
     return settings
 
 

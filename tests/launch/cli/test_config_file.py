@@ -48,6 +48,8 @@ def test_a_runs_config_makes_the_same_run_again(tmp_path):
     path = str(tmp_path / "run" / "config.json")
     assert parse_train(["--config", path]).config == config
     assert parse_train(["--seed=6", "--config", path]).config == dataclasses.replace(config, seed=6)
+    resumed = parse_train(["--resume", "--run-dir", str(tmp_path / "run"), "--config", path])
+    assert resumed.config == config.with_schedule()
 
 
 def test_a_dry_run_can_be_run(tmp_path, capsys):

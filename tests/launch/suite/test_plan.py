@@ -6,6 +6,7 @@ import pytest
 
 from actors.games import reference_scores
 from launch.cli.argv import parse_train
+from launch.engines.claim import claim
 from launch.suite.plan import train_command
 from report.methods import methods_of
 from report.runs import find_runs
@@ -25,6 +26,17 @@ def test_a_run_is_an_ordinary_train_command(tmp_path):
     assert first.config == parse_train(command[4:-2]).config
     first.run_dir.create(first.config)
     assert train_command(first)[-1] == "--resume"
+
+
+def test_a_run_that_was_started_belongs_to_the_same_suite_and_to_a_longer_one(tmp_path):
+    [first, *_] = plan(tmp_path)
+    with claim(first.run_dir, first.config, resume=False):
+        pass
+    for flags in ((), ("--frames", "3200")):
+        [again, *_] = plan(tmp_path, *flags)
+        resumed = parse_train(train_command(again)[4:]).config
+        assert resumed.frames == again.config.frames
+        assert resumed.scheduled_frames == first.config.frames
 
 
 def test_atari57_is_all_games(tmp_path):
