@@ -44,6 +44,7 @@ class Phase(enum.Enum):
     PUBLISHING = _Kind("publishing version {:,}", 5.0)
     SERVING = _Kind("serving, {:,} inserts", 2.0, is_work=True)  # what it holds is precious
     RECORDING = _Kind("row {:,}", 2.0, is_work=True)  # the first one imports TensorFlow
+    RELAYING = _Kind("{:,} connections", 1.0, is_work=True)
     # A server that comes back after minutes is asked again by gRPC up to two minutes later.
     WAITING_FOR_DATA = _Kind("waiting for data", 3.0)
     WAITING_FOR_PARAMETERS = _Kind("waiting for parameters", 1.0)

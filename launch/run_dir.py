@@ -23,7 +23,10 @@ from report.plain_text import plain
 
 _Read = TypeVar("_Read")
 _MAX_ADDRESS_BYTES = 1024
-_FOLDERS = ("checkpoints", "best", "replay", "logs", "compiled", "address", "hosts", "slurm")
+_FOLDERS = (
+    *("checkpoints", "best", "replay", "logs", "compiled", "address", "hosts", "slurm"),
+    "keys",
+)
 _FILES = (
     *("config.json", "metrics.jsonl", "status.json", "engine.json", "lock", "stop"),
     "address/replay",
@@ -72,8 +75,13 @@ class RunDir:
 
     @property
     def address_file(self) -> pathlib.Path:
-        """host:port of the Reverb server."""
+        """host:port at which replay is reached: of its gate, if the run has one."""
         return self.root / "address" / "replay"
+
+    @property
+    def keys(self) -> pathlib.Path:
+        """Keys of the hosts of a run, for its gate."""
+        return self.root / "keys"
 
     @property
     def status_file(self) -> pathlib.Path:
@@ -181,17 +189,22 @@ class RunDir:
         return held
 
     def read_address(self) -> str | None:
-        """host:port of the Reverb server; None before anyone said so."""
-        try:
-            with open_plain_file(self.address_file) as file:
-                return plain(file.read(_MAX_ADDRESS_BYTES).decode(errors="replace").strip())
-        except FileNotFoundError:
-            return None
+        """host:port at which replay is reached; None before anyone said so."""
+        return read_address(self.address_file)
 
     def publish_address(self, address: str) -> None:
-        """Tells who listens where; for the owner's eyes, since the port has no lock."""
+        """Tells who listens where; for the owner's eyes."""
         self.address_file.parent.mkdir(mode=0o700, exist_ok=True)
         write_atomically(self.address_file, address, mode=0o600)
+
+
+def read_address(path: pathlib.Path) -> str | None:
+    """host:port in a file; None before anyone wrote it."""
+    try:
+        with open_plain_file(path) as file:
+            return plain(file.read(_MAX_ADDRESS_BYTES).decode(errors="replace").strip())
+    except FileNotFoundError:
+        return None
 
 
 def describe(config: Config) -> dict[str, Any]:

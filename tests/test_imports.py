@@ -41,6 +41,7 @@ ROOMS = (
     ("nodes",),
     ("program",),
     ("supervise",),
+    ("gate",),
     ("engines",),
     ("profile", "suite"),
     ("tune",),

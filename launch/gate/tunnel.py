@@ -1,0 +1,183 @@
+"""The tunnel on an actor host: a unix socket of its own user, behind which replay is.
+
+`python -m launch.gate.tunnel KEY_FILE ADDRESS_FILE LISTENER` is a node of an actor host. LISTENER
+is the number of an open unix socket, in a folder that nobody else can enter. The gate's address
+and the key are read for every connection, so that a learner's host that came back elsewhere is
+found, and nothing but two small files is needed to reach replay.
+"""
+
+import contextlib
+import logging
+import pathlib
+import select
+import socket
+import ssl
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+
+from launch.errors import InputError
+from launch.gate import keys, process, relay
+from launch.gate.tls import tunnel_context
+from launch.run_dir import read_address
+
+_CONNECT_SECONDS = 10.0
+_MAX_CONNECTING = 256
+_MOVED_SECONDS = 2.0  # between two looks at where the gate is
+_MAX_UNIX_PATH = 100  # the kernel takes 107
+_BACKLOG = 128
+
+
+class GateAwayError(Exception):
+    """There is no way to replay for now."""
+
+
+class Tunnel:
+    """Takes connections of this host, and carries each to the gate."""
+
+    def __init__(
+        self, loop: relay.Relay, listener: socket.socket, connect: Callable[[], ssl.SSLSocket]
+    ):
+        self._loop, self._listener, self._connect = loop, listener, connect
+        self._connecting = 0
+        self.problem: str | None = None  # why the last connection failed
+        listener.setblocking(False)
+        loop.watch(listener, lambda events: self._accept())
+
+    def _accept(self) -> None:
+        if self._connecting >= _MAX_CONNECTING:
+            # Those in the queue wait until one of these has come through, or not.
+            self._loop.change(self._listener, 0)
+            return
+        try:
+            near, _ = self._listener.accept()
+        except BlockingIOError:
+            return
+        self._connecting += 1
+        # A name may take long to look up, and nobody else must wait for it.
+        threading.Thread(target=self._fetch, args=(near,), daemon=True).start()
+
+    def _fetch(self, near: socket.socket) -> None:
+        try:
+            far = self._connect()
+        except (GateAwayError, InputError, OSError) as error:
+            text = str(error)
+            self._loop.call(lambda: self._fail(near, text))
+        else:
+            self._loop.call(lambda: self._join(near, far))
+
+    def _join(self, near: socket.socket, far: ssl.SSLSocket) -> None:
+        self._connecting_one_less()
+        self._loop.join(near, far, on_end=self._ended)
+
+    def _fail(self, near: socket.socket, problem: str) -> None:
+        self._connecting_one_less()
+        near.close()
+        self._say(problem)
+
+    def _connecting_one_less(self) -> None:
+        self._connecting -= 1
+        self._loop.change(self._listener, select.EPOLLIN)
+
+    def _ended(self, problem: Exception | None) -> None:
+        # The gate judges a key after this end has done its part: its word comes as a first answer.
+        if isinstance(problem, ssl.SSLError):
+            self._say(f"the gate refused this host's key: {problem.reason}")
+
+    def _say(self, problem: str) -> None:
+        if problem != self.problem:
+            logging.warning("%s", problem)
+        self.problem = problem
+
+
+def connect(key_file: pathlib.Path, address_file: pathlib.Path) -> ssl.SSLSocket:
+    """Connects to the gate, as both files say now."""
+    address = read_address(address_file)
+    if address is None:
+        raise GateAwayError(f"no address in {address_file}")
+    host, _, port = address.rpartition(":")
+    key = keys.read_key(key_file)
+    try:
+        raw = socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise GateAwayError(f"no gate at {address}: {error}") from None
+    try:
+        relay.prepare_tcp(raw)
+        return tunnel_context(key).wrap_socket(raw, server_hostname=key.run_id)
+    except OSError as error:
+        raw.close()
+        raise GateAwayError(f"the gate at {address} is not this run's: {error}") from None
+
+
+@contextlib.contextmanager
+def unix_listener() -> Iterator[socket.socket]:
+    """A unix socket in a folder that nobody else can enter, both gone afterwards."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vantage-"))
+        if len(folder) > _MAX_UNIX_PATH - len("/replay"):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vantage-", dir="/tmp"))
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(f"{folder}/replay")
+        listener.listen(_BACKLOG)
+        yield listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address of a unix socket, as gRPC takes it."""
+    return f"unix:{listener.getsockname()}"
+
+
+class OpenTunnel:
+    """A tunnel in a thread of this process, for a question or two."""
+
+    def __init__(self, key_file: pathlib.Path, address_file: pathlib.Path):
+        self._stack = contextlib.ExitStack()
+        listener = self._stack.enter_context(unix_listener())
+        self.address = address_of(listener)
+        self._loop = relay.Relay()
+        self._tunnel = Tunnel(self._loop, listener, lambda: connect(key_file, address_file))
+        self._closed = threading.Event()
+        self._thread = threading.Thread(
+            target=self._loop.run, args=(lambda: not self._closed.is_set(),), daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def problem(self) -> str | None:
+        """Why the last connection failed."""
+        return self._tunnel.problem
+
+    def __enter__(self) -> "OpenTunnel":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._closed.set()
+        self._thread.join(_CONNECT_SECONDS)
+        self._stack.close()
+
+
+def _end_when_moved(address_file: pathlib.Path, loop: relay.Relay) -> None:
+    """Ends all connections when the gate is elsewhere: its old host may never say it is gone."""
+    known = read_address(address_file)
+    pause = threading.Event()
+    while not pause.wait(_MOVED_SECONDS):
+        now = read_address(address_file)
+        if now is not None and now != known:
+            logging.info("the gate is at %s now", now)
+            loop.call(loop.part_all)
+            known = now
+
+
+def main(argv: list[str]) -> None:
+    """Entry point of the process."""
+    process.prepare()
+    key_file, address_file = map(pathlib.Path, argv[1:3])
+    loop = relay.Relay()
+    Tunnel(loop, socket.socket(fileno=int(argv[3])), lambda: connect(key_file, address_file))
+    threading.Thread(target=_end_when_moved, args=(address_file, loop), daemon=True).start()
+    process.relay_until_stopped("tunnel", loop, lambda: None)
+
+
+if __name__ == "__main__":
+    main(sys.argv)
