@@ -1,7 +1,4 @@
-"""How this installation calls itself: suites, batch scripts, isolated runs.
-
-Standard library only: `launch.engines.isolate` needs it before anything else is imported.
-"""
+"""How this installation calls itself: suites and batch scripts."""
 
 import sys
 

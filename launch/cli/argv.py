@@ -19,7 +19,13 @@ from launch.cli.numbers import REGISTRY
 from launch.cli.refusal import refused_in_one_line
 from launch.config import Config
 from launch.engines.claim import config_to_resume
-from launch.engines.options import EngineName, HostsOptions, SlurmOptions, TrainRequest
+from launch.engines.options import (
+    EngineName,
+    HostsOptions,
+    Isolation,
+    SlurmOptions,
+    TrainRequest,
+)
 from launch.engines.record import load_engine
 from launch.errors import InputError
 from launch.run_dir import RunDir
@@ -91,7 +97,8 @@ def _train_defaults(args: Sequence[str]) -> TrainFlags:
     former = None if run_dir is None else load_engine(RunDir(run_dir))
     if former is None:
         return TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
-    return TrainFlags(TrainRequest(engine=former.engine), config, former.hosts, former.slurm)
+    request = TrainRequest(engine=former.engine, isolate=former.isolation != "no")
+    return TrainFlags(request, config, former.hosts, former.slurm)
 
 
 def value_of(flag: str, args: Sequence[str]) -> str | None:
@@ -112,6 +119,13 @@ def attach_value(flag: str, args: Sequence[str]) -> list[str]:
         if attached[position].replace("_", "-") == flag:
             attached[position : position + 2] = [f"{flag}={attached[position + 1]}"]
     return attached
+
+
+def isolation_of(request: TrainRequest, args: Sequence[str]) -> Isolation:
+    """What is asked of isolation; a flag that is given is more than the same default."""
+    if not request.isolate:
+        return "no"
+    return "yes" if "--isolate" in args else "auto"
 
 
 def check_engine_flags(engine: EngineName, args: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from launch.cli import flags as flags_lib
 from launch.cli.argv import (
     attach_value,
     check_engine_flags,
+    isolation_of,
     parse,
     parse_train,
     preset_config,
@@ -80,7 +81,7 @@ def _read_train(args: Sequence[str]) -> dict[str, Any]:
         "request": flags.request,
         "hosts": flags.hosts,
         "slurm": flags.slurm,
-        "args": args,
+        "isolation": isolation_of(flags.request, args),
     }
 
 

@@ -1,5 +1,6 @@
 """The local engine: all nodes of a run on this machine, supervised until training is over."""
 
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -8,11 +9,13 @@ from launch.config import Config
 from launch.device import Device, DeviceName, find_device, unused_accelerator
 from launch.engines.claim import check_claim, claim, run_dir_of
 from launch.engines.dry_run import show_resolved
-from launch.engines.options import TrainRequest
+from launch.engines.isolate import namespace_for
+from launch.engines.options import Isolation, TrainRequest
 from launch.errors import ExitCode
 from launch.layout import node_names
 from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
+from launch.supervise.namespace import Namespace
 from launch.supervise.nodes_on_host import NODE_MODULE, replay_port, supervise_nodes
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
@@ -21,7 +24,11 @@ from report.counted import counted
 
 
 def train_locally(
-    config: Config, request: TrainRequest, *, node_module: str = NODE_MODULE
+    config: Config,
+    request: TrainRequest,
+    isolation: Isolation,
+    *,
+    node_module: str = NODE_MODULE,
 ) -> ExitCode:
     """Runs a training run to its end, on this machine."""
     config_checks.check_config(config)
@@ -35,7 +42,10 @@ def train_locally(
         check_claim(run_dir, config, resume=request.resume)
         show_resolved(config, run_dir, engine="serial" if request.serial else "local")
         return ExitCode.DONE
-    with claim(run_dir, config, resume=request.resume):
+    port = replay_port(config)
+    # One process has no port to close.
+    namespace = None if request.serial else namespace_for(isolation, port)
+    with namespace or contextlib.nullcontext(), claim(run_dir, config, resume=request.resume):
         run_dir.engine_file.unlink(missing_ok=True)
         _announce(device, config.learner.device)
         if request.serial:
@@ -43,7 +53,7 @@ def train_locally(
             from launch.engines.serial.system import train_serially
 
             return train_serially(config, run_dir)
-        return _train_in_processes(config, run_dir, node_module)
+        return _train_in_processes(config, run_dir, port, namespace, node_module)
 
 
 def _announce(device: Device, asked: DeviceName) -> None:
@@ -53,11 +63,13 @@ def _announce(device: Device, asked: DeviceName) -> None:
         warn(f"{unused.found}; {unused.fix}, or choose --device cpu")
 
 
-def _train_in_processes(config: Config, run_dir: RunDir, node_module: str) -> ExitCode:
-    port = replay_port(config)
-    run_dir.publish_address(f"localhost:{port}")
+def _train_in_processes(
+    config: Config, run_dir: RunDir, port: int, namespace: Namespace | None, node_module: str
+) -> ExitCode:
+    address = f"localhost:{port}"
+    run_dir.publish_address(address)
     run_dir.stop_file.unlink(missing_ok=True)
-    _introduce(config, run_dir, port)
+    _introduce(config, run_dir, f"on port {port}{' of its own network' if namespace else ''}")
     names = node_names(config)
     crowded = config_checks.crowd_warning(names)
     if crowded is not None:
@@ -67,21 +79,23 @@ def _train_in_processes(config: Config, run_dir: RunDir, node_module: str) -> Ex
         config,
         run_dir,
         names,
+        replay_address=address,
         status_file=run_dir.status_file,
         stop=stop,
+        namespace=namespace,
         node_module=node_module,
     )
     return _conclude(outcome, run_dir, stop)
 
 
-def _introduce(config: Config, run_dir: RunDir, port: int) -> None:
+def _introduce(config: Config, run_dir: RunDir, where: str) -> None:
     estimate = replay_bytes_estimate(config) / 2**30
     say(
         f"{config.learner.algorithm} on {config.environment.game}: {config.frames:,} frames, "
         f"{counted(config.actor.actors, 'actor')} x "
         f"{counted(config.actor.envs_per_actor, 'game')}, seed {config.seed}"
     )
-    say(f"run directory {run_dir.root}, Reverb on port {port}, replay up to {estimate:.1f} GiB")
+    say(f"run directory {run_dir.root}, Reverb {where}, replay up to {estimate:.1f} GiB")
 
 
 class _Ending(NamedTuple):

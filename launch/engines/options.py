@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from launch.bounds import COUNT, Bounds
 
 EngineName = Literal["local", "slurm", "hosts"]
+# Whether a run gets a network namespace of its own: where there can be one, or it is refused.
+Isolation = Literal["auto", "yes", "no"]
 GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
 LEARNER_GROUPS: tuple[GroupName, ...] = ("replay", "learner", "evaluator", "monitor")
 ACTOR_GROUPS: tuple[GroupName, ...] = ("actor",)
@@ -23,8 +25,9 @@ class TrainRequest:
     """Continue the run in --run-dir from its checkpoints."""
     serial: bool = False
     """Everything in one process, deterministic for a seed: for debugging."""
-    isolate: bool = False
-    """Run in a network namespace of its own: nothing outside can reach the run's port."""
+    isolate: bool = True
+    """Keep replay's port in a network namespace of the run's own, where there can be one; given,
+    the run is refused where there cannot."""
     engine: EngineName = "local"
     """Who starts the processes: this machine, Slurm, or you on each of your `hosts`."""
     dry_run: bool = False

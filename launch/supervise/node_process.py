@@ -17,6 +17,8 @@ from launch.supervise.log_file import last_line, open_log
 from launch.supervise.proc_stat import state_of
 from launch.supervise.progress import Progress
 
+# Where a node finds replay: host:port, or unix:path.
+REPLAY_VARIABLE = "VANTAGE_REPLAY"
 _MAX_FAILURES = 5
 SUSPENDED_SECONDS = 10.0
 # A node that worked for this long has not failed "in a row" with the time before.
@@ -49,6 +51,8 @@ class NodeSpec:
     stuck_seconds: float  # how long a loop may take to come round; see `heartbeat.Phase`
     essential: bool = True  # the run cannot go on without it
     saves: bool = False  # writes a checkpoint when it is told to stop
+    enter: Callable[[], None] | None = None  # called in the process before its command
+    files: Sequence[int] = ()  # open files that it inherits
 
 
 class NodeProcess:
@@ -162,10 +166,10 @@ class NodeProcess:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
-            pass_fds=(self.progress.descriptor,),
+            pass_fds=(self.progress.descriptor, *self.spec.files),
             # Its own session: Ctrl-C reaches the supervisor alone, which stops nodes in order.
             start_new_session=True,
-            preexec_fn=die_with_parent(os.getpid()),
+            preexec_fn=die_with_parent(os.getpid(), self.spec.enter),
         )
         self.progress.close_writing()
         self.state = State.RUNNING
@@ -234,12 +238,17 @@ class NodeProcess:
         return min(2.0**doublings, _MAX_BACKOFF_SECONDS)
 
 
-def die_with_parent(parent: int) -> Callable[[], None]:
-    """Runs in the child between fork and exec: the kernel kills it when its parent is gone."""
+def die_with_parent(parent: int, enter: Callable[[], None] | None = None) -> Callable[[], None]:
+    """Runs in the child between fork and exec: the kernel kills it when its parent is gone.
+
+    `enter` is called first: the kernel forgets its task when a process enters a namespace.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     pr_set_pdeathsig = 1
 
     def prepare() -> None:
+        if enter is not None:
+            enter()
         libc.prctl(pr_set_pdeathsig, signal.SIGKILL)
         # The parent may have died before the line above.
         if os.getppid() != parent:

@@ -1,10 +1,13 @@
 """Runs some of a run's nodes under the supervisor of this host: all of them, or a host's share."""
 
+import dataclasses
 import os
 import pathlib
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 import portpicker
 
@@ -16,17 +19,21 @@ from launch.monitor.view import View, make_view
 from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
 from launch.supervise.compile_cache import new_compile_cache
-from launch.supervise.node_process import NodeSpec
+from launch.supervise.namespace import Namespace
+from launch.supervise.node_process import REPLAY_VARIABLE, NodeSpec
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
 from launch.terminal import make_console, say
 
+# The ends of the gate: they come last, because they carry what the others say.
+_RELAYS = StopStep(frozenset({"gate", "tunnel"}), 5.0)
 # Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
 _STOP_STEPS = (
     StopStep(frozenset({"actor", "evaluator"}), 20.0),
     StopStep(frozenset({"learner"}), 60.0),
     StopStep(frozenset({"monitor"}), 20.0),
     StopStep(frozenset({"replay"}), 120.0),
+    _RELAYS,
 )
 # The evaluator ends by itself, once it has scored the final parameters.
 _FINISH_STEPS = (
@@ -40,6 +47,7 @@ _COLOCATED_STOP_STEPS = (
     StopStep(frozenset({"actor", "evaluator"}), 20.0),
     StopStep(frozenset({"monitor"}), 20.0),
     StopStep(frozenset({"learner"}), 120.0),
+    _RELAYS,
 )
 _COLOCATED_FINISH_STEPS = (*_FINISH_STEPS[:2], *_COLOCATED_STOP_STEPS[1:])
 # Training goes on without them; those who learn, play or keep what was played cannot be missed.
@@ -50,20 +58,33 @@ NODE_MODULE = "launch.supervise.node_entry"
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
+class RelayNode(NamedTuple):
+    """One end of the gate, as a node of this host."""
+
+    role: Literal["gate", "tunnel"]
+    index: int  # that of its host: their logs lie in one folder
+    command: Sequence[str]
+    listener: socket.socket  # ours, so that it outlives the process that is given it
+
+
 def supervise_nodes(
     config: Config,
     run_dir: RunDir,
     names: Sequence[NodeName],
     *,
+    replay_address: str,
     status_file: pathlib.Path,
     stop: StopSignals,
     node_module: str = NODE_MODULE,
+    namespace: Namespace | None = None,
+    relay: RelayNode | None = None,
     taken_over: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Runs the nodes until training is over, or until a signal or the stop file asks to stop.
 
-    Each is a process of `node_module`, which a rehearsal has of its own.
-    When another host has `taken_over`, the nodes are killed: their checkpoints would spoil its own.
+    Each is a process of `node_module`, which a rehearsal has of its own. They live in the namespace,
+    if there is one, and reach replay at its address there. When another host has `taken_over`, the
+    nodes are killed: their checkpoints would spoil its own.
     """
     # Every host could draw the picture from the shared file; one is enough.
     view = make_view(make_console()) if any(name.role == "monitor" for name in names) else None
@@ -78,8 +99,11 @@ def supervise_nodes(
             return Outcome.REPLACED
         return Outcome.STOPPED if stop.requested or run_dir.stop_file.exists() else None
 
+    specs = [_node_spec(config, run_dir, name, node_module) for name in names]
+    if relay is not None:
+        specs.append(_relay_spec(config, run_dir, relay))
     supervisor = Supervisor(
-        [_node_spec(config, run_dir, name, node_module) for name in names],
+        [_placed(spec, replay_address, namespace) for spec in specs],
         finishing_role="learner",
         stop_steps=_COLOCATED_STOP_STEPS if colocate else _STOP_STEPS,
         finish_steps=_COLOCATED_FINISH_STEPS if colocate else _FINISH_STEPS,
@@ -138,6 +162,26 @@ def _node_spec(config: Config, run_dir: RunDir, name: NodeName, node_module: str
         stuck_seconds=config.stuck_seconds,
         essential=name.role not in _OBSERVERS,
         saves=name.role in _SAVERS,
+    )
+
+
+def _relay_spec(config: Config, run_dir: RunDir, relay: RelayNode) -> NodeSpec:
+    return NodeSpec(
+        name=NodeName(relay.role, relay.index),
+        command=relay.command,
+        environment=node_environment(relay.role),
+        log_file=run_dir.log_file(relay.role, relay.index),
+        stuck_seconds=config.stuck_seconds,
+        files=[relay.listener.fileno()],
+    )
+
+
+def _placed(spec: NodeSpec, replay_address: str, namespace: Namespace | None) -> NodeSpec:
+    """A node that finds replay, from where it is to live."""
+    return dataclasses.replace(
+        spec,
+        environment={**spec.environment, REPLAY_VARIABLE: replay_address},
+        enter=None if namespace is None else namespace.enter,
     )
 
 

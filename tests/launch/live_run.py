@@ -23,6 +23,7 @@ from reverb_server.client import SERVER_AWAY, TableCounts, read_counts
 ROOT = pathlib.Path(__file__).parents[2]
 WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
 _GONE_SECONDS = 30.0
+_OPEN, _CLOSED = "--no-isolate", "--isolate"
 
 
 class NotRecoveredError(Exception):
@@ -48,7 +49,9 @@ class LiveRun:
             self.kill()
 
     def _start(self, *flags: str) -> None:
-        self.process = self.spawn("train", f"--run-dir={self.run_dir.root}", *flags)
+        # Its server is asked from outside, unless the test is about who can.
+        port = () if _CLOSED in flags else (_OPEN,)
+        self.process = self.spawn("train", f"--run-dir={self.run_dir.root}", *port, *flags)
 
     def spawn(self, *args: str) -> subprocess.Popen[bytes]:
         """A command of ours, whose words are added to `output`."""

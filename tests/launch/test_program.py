@@ -16,7 +16,6 @@ from launch.layout import program_layout
 from launch.nodes import learner
 from launch.program import make_program
 from launch.run_dir import RunDir
-from launch.supervise.node_entry import RunDirAddress
 from learner.loop import run_learner
 from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config
@@ -52,17 +51,6 @@ def test_the_program_has_the_groups_of_the_layout(tmp_path, colocate):
     )
     groups = make_program(config, tmp_path).groups
     assert {name: len(nodes) for name, nodes in groups.items()} == program_layout(config)
-
-
-def test_an_address_is_read_late_and_a_move_is_noticed(tmp_path):
-    run_dir = RunDir(tmp_path)
-    address = RunDirAddress(run_dir)
-    assert address.moved_to() is None  # nobody has asked for it yet
-    run_dir.publish_address("h1:4000")
-    assert address.build() == "h1:4000"
-    assert address.moved_to() is None
-    run_dir.publish_address("h2:4000")
-    assert address.moved_to() == "h2:4000"
 
 
 def test_the_program_trains_under_stock_launchpad(trained):

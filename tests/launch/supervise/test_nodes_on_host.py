@@ -56,6 +56,7 @@ def supervise(run_dir: RunDir, learner: Learner, taken_over: Callable[[], bool])
         run_dir.load_config(),
         run_dir,
         [learner.spec.name],
+        replay_address="localhost:1",
         status_file=run_dir.status_file,
         stop=StopSignals(),
         taken_over=taken_over,
