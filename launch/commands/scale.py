@@ -11,6 +11,7 @@ from launch.engines.slurm.jobs import actor_job, jobs_of, wait_until_gone
 from launch.engines.slurm.scripts import array_range
 from launch.engines.slurm.submit import submit_actors, write_scripts
 from launch.errors import ExitCode, InputError
+from launch.gate.keys import add_actor_keys
 from launch.run_dir import RunDir
 from launch.terminal import say
 
@@ -39,6 +40,7 @@ def scale(run: pathlib.Path, actor_hosts: int) -> ExitCode:
     actor = dataclasses.replace(config.actor, actors=hosts.num_actors)
     config = dataclasses.replace(config, actor=actor)
     run_dir.create(config)
+    add_actor_keys(run_dir.keys, actor_hosts)
     record.save(run_dir)
     write_scripts(record, config, run_dir)
     _match(run_dir, record, jobs)

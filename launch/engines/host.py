@@ -9,23 +9,31 @@ the run.
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 
+import portpicker
+
 from launch import config_checks
 from launch.config import Config
+from launch.engines.isolate import namespace_for
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
 from launch.engines.ownership import own_run
 from launch.engines.record import EngineRecord, load_engine
 from launch.engines.slurm.cluster import node_address
 from launch.errors import ExitCode, InputError
+from launch.gate import keys
+from launch.gate.gate import tcp_listener
+from launch.gate.tunnel import address_of, unix_listener
 from launch.host_name import this_host
 from launch.layout import NodeName, node_names
 from launch.run_dir import RunDir
+from launch.supervise.namespace import Namespace
 from launch.supervise.node_process import die_with_parent
-from launch.supervise.nodes_on_host import node_environment, replay_port, supervise_nodes
+from launch.supervise.nodes_on_host import RelayNode, node_environment, supervise_nodes
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
@@ -83,6 +91,7 @@ class _Host:
         self.plays = "actor" in request.groups
         self._stop = StopSignals()
         self._status_file = run_dir.host_file(request.index) if self.plays else run_dir.status_file
+        self._key_file = run_dir.keys / (keys.actor_key(request.index) if self.plays else keys.GATE)
         if self.plays and request.index >= record.hosts.actor_hosts:
             raise InputError(
                 f"index={request.index}, but the run has {record.hosts.actor_hosts} actor hosts "
@@ -96,6 +105,7 @@ class _Host:
             if self.plays:  # how the run ended is in the learner's file
                 self._write_state("stopped")
             return ExitCode.DONE
+        keys.read_key(self._key_file, self._record.run_id)
         self._write_state("preflight")
         left = self._preflight()
         if left is not None:
@@ -109,9 +119,21 @@ class _Host:
         crowded = config_checks.crowd_warning(names)
         if crowded is not None:
             warn(f"host {this_host()}: {crowded}")
-        return supervise_nodes(
-            self._config, self._run_dir, names, status_file=self._status_file, stop=self._stop
-        )
+        with unix_listener() as listener:
+            return supervise_nodes(
+                self._config,
+                self._run_dir,
+                names,
+                replay_address=address_of(listener),
+                status_file=self._status_file,
+                stop=self._stop,
+                relay=self._tunnel(listener),
+            )
+
+    def _tunnel(self, listener: socket.socket) -> RelayNode:
+        files = (str(self._key_file), str(self._run_dir.address_file))
+        command = [sys.executable, "-m", "launch.gate.tunnel", *files, str(listener.fileno())]
+        return RelayNode("tunnel", self._request.index, command, listener)
 
     def _names(self) -> list[NodeName]:
         """The nodes that are this host's."""
@@ -122,20 +144,37 @@ class _Host:
         return [NodeName("actor", first + i) for i in range(per_host)]
 
     def _learn(self) -> Outcome:
-        port = replay_port(self._config)
-        address = f"{self._request.address or node_address()}:{port}"
-        self._run_dir.publish_address(address)
-        say(f"{this_host()}: learner, replay at {address}")
+        with contextlib.ExitStack() as held:
+            # Not the config's, which is the gate's: it is what other hosts must reach.
+            port = portpicker.pick_unused_port()
+            namespace = namespace_for(self._record.isolation, port)
+            if namespace is not None:
+                held.enter_context(namespace)
+            listener = held.enter_context(tcp_listener(self._config.replay.port))
+            return self._learn_behind(listener, port, namespace)
+
+    def _learn_behind(
+        self, listener: socket.socket, port: int, namespace: Namespace | None
+    ) -> Outcome:
+        """Supervises replay and those who live with it; others come through the gate."""
+        outside = f"{self._request.address or node_address()}:{listener.getsockname()[1]}"
+        self._run_dir.publish_address(outside)
+        say(f"{this_host()}: learner, gate to replay at {outside}")
+        command = [sys.executable, "-m", "launch.gate.gate", str(self._key_file)]
+        command += [str(listener.fileno()), str(port)]
 
         def taken_over() -> bool:
-            return self._run_dir.read_address() not in (None, address)
+            return self._run_dir.read_address() not in (None, outside)
 
         outcome = supervise_nodes(
             self._config,
             self._run_dir,
             self._names(),
+            replay_address=f"localhost:{port}",
             status_file=self._status_file,
             stop=self._stop,
+            namespace=namespace,
+            relay=RelayNode("gate", 0, command, listener),
             taken_over=taken_over,
         )
         over = outcome in (Outcome.FINISHED, Outcome.FAILED, Outcome.HOPELESS)
@@ -192,6 +231,7 @@ class _Host:
                     str(self._run_dir.root),
                     role,
                     gres,
+                    str(self._key_file),
                 ],
                 env=node_environment(role),
                 stdin=subprocess.DEVNULL,

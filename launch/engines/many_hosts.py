@@ -10,6 +10,7 @@ from launch.engines.options import (
     ACTOR_GROUPS,
     LEARNER_GROUPS,
     HostsOptions,
+    Isolation,
     SlurmOptions,
     TrainRequest,
 )
@@ -17,17 +18,20 @@ from launch.engines.record import EngineRecord, load_engine, new_run_id
 from launch.engines.slurm import submit
 from launch.engines.slurm.scripts import actor_script, host_command, learner_script
 from launch.errors import ExitCode, InputError
+from launch.gate.keys import make_keys
 from launch.run_dir import RunDir
 
 
 def train_on_hosts(
-    config: Config, request: TrainRequest, hosts: HostsOptions, slurm: SlurmOptions
+    config: Config,
+    request: TrainRequest,
+    hosts: HostsOptions,
+    slurm: SlurmOptions,
+    isolation: Isolation,
 ) -> ExitCode:
     """Starts a run over several hosts and returns; the run goes on without this process."""
     if request.serial:
         raise InputError("--serial is one process on this machine; drop --engine")
-    if request.isolate:
-        raise InputError("--isolate cuts this machine off from other hosts; drop --engine")
     hosts.check()
     submit.check_options(slurm)
     # Relative paths mean nothing on another host.
@@ -35,7 +39,7 @@ def train_on_hosts(
     actor = dataclasses.replace(config.actor, actors=hosts.num_actors)
     config = dataclasses.replace(config, actor=actor)
     config_checks.check_config(config)
-    record = EngineRecord(request.engine, new_run_id(), hosts, slurm)
+    record = EngineRecord(request.engine, new_run_id(), hosts, slurm, isolation)
     if request.dry_run:
         check_claim(run_dir, config, resume=request.resume)
         show_resolved(config, run_dir, engine=request.engine)
@@ -48,6 +52,8 @@ def train_on_hosts(
         submit.check_idle(former)
     with claim(run_dir, config, resume=request.resume):
         run_dir.stop_file.unlink(missing_ok=True)
+        # A new authority each time: what was given to hosts of before opens nothing any more.
+        make_keys(run_dir.keys, record.run_id, hosts.actor_hosts)
         record.save(run_dir)
     if request.engine == "slurm":
         return submit.submit_run(record, config, run_dir)

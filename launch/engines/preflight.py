@@ -1,8 +1,8 @@
 """Checks of one host before it joins a run.
 
-`python -m launch.engines.preflight RUN_DIR ROLE [GRES]` is a process of its own, because importing
-is what may fail or hang. It ends with code 0, with `COME_BACK` if there is no learner's host to
-join, or with 1; its last line then says why.
+`python -m launch.engines.preflight RUN_DIR ROLE GRES KEY_FILE` is a process of its own, because
+importing is what may fail or hang. It ends with code 0, with `COME_BACK` if there is no learner's
+host to join, or with 1; its last line then says why.
 """
 
 import importlib
@@ -13,6 +13,7 @@ import time
 from launch import config_checks
 from launch.device import DeviceName, find_device
 from launch.errors import ExitCode, InputError
+from launch.gate.tunnel import OpenTunnel
 from launch.run_dir import RunDir
 from launch.supervise.status_file import SILENT_SECONDS
 
@@ -52,28 +53,36 @@ def check_device(asked: DeviceName, gres: str) -> None:
         raise PreflightError(f"{where}{error}") from None
 
 
-def wait_for_replay(run_dir: RunDir) -> None:
-    """Returns when replay answers; raises when a learner's host is up and replay still does not."""
-    import reverb
+def wait_for_replay(run_dir: RunDir, key_file: pathlib.Path) -> None:
+    """Returns when replay answers through its gate.
 
-    from reverb_server.client import SERVER_AWAY
-
+    Raises when a learner's host is up and replay still does not.
+    """
     learner = _LearnerHost(run_dir)
     started = time.monotonic()
-    problem = f"no address in {run_dir.address_file}"
-    while True:
-        address = run_dir.read_address()
-        if address is not None:
-            try:
-                reverb.Client(address).server_info(timeout=_ASK_SECONDS)
-                return
-            except SERVER_AWAY as error:
-                problem = f"replay at {address} does not answer: {_first_line(error)}"
+    while (problem := _ask_replay(run_dir, key_file)) is not None:
         if learner.seconds_up() > _REPLAY_SECONDS:
             raise PreflightError(f"{problem}; can this host reach that port?")
         if time.monotonic() - started > _LEARNER_SECONDS:
             raise NoLearnerError(f"no learner's host for {_LEARNER_SECONDS:.0f} s ({problem})")
         time.sleep(_POLL_SECONDS)
+
+
+def _ask_replay(run_dir: RunDir, key_file: pathlib.Path) -> str | None:
+    """Why replay does not answer; None if it does."""
+    import reverb
+
+    from reverb_server.client import SERVER_AWAY
+
+    address = run_dir.read_address()
+    if address is None:
+        return f"no address in {run_dir.address_file}"
+    with OpenTunnel(key_file, run_dir.address_file) as tunnel:
+        try:
+            reverb.Client(tunnel.address).server_info(timeout=_ASK_SECONDS)
+        except SERVER_AWAY as error:
+            return f"replay at {address} does not answer: {tunnel.problem or _first_line(error)}"
+    return None
 
 
 class _LearnerHost:
@@ -108,7 +117,7 @@ def _first_line(error: Exception) -> str:
 
 def main(argv: list[str]) -> ExitCode:
     """Entry point of the process."""
-    _, root, role, gres = argv
+    _, root, role, gres, key_file = argv
     run_dir = RunDir(pathlib.Path(root))
     try:
         run_dir.check_stack()
@@ -117,7 +126,7 @@ def main(argv: list[str]) -> ExitCode:
         config = run_dir.load_config()
         config_checks.check_names(config)
         if role == "actor":
-            wait_for_replay(run_dir)
+            wait_for_replay(run_dir, pathlib.Path(key_file))
         else:
             check_device(config.learner.device, gres)
     except NoLearnerError as error:

@@ -10,7 +10,7 @@ import secrets
 from typing import Annotated
 
 from launch.config_json import dataclass_from_json
-from launch.engines.options import EngineName, HostsOptions, SlurmOptions
+from launch.engines.options import EngineName, HostsOptions, Isolation, SlurmOptions
 from launch.errors import InputError
 from launch.run_dir import RunDir
 from report.atomic_file import write_atomically
@@ -26,6 +26,7 @@ class EngineRecord:
     run_id: Annotated[str, re.compile(r"[0-9a-z]{1,32}")]
     hosts: HostsOptions
     slurm: SlurmOptions
+    isolation: Isolation = "auto"  # of replay on the learner's host
 
     def save(self, run_dir: RunDir) -> None:
         """Writes the record into the run directory."""

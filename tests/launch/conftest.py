@@ -8,6 +8,7 @@ from launch.cli import main as cli
 from launch.config import PRESETS
 from launch.engines.options import HostsOptions, SlurmOptions
 from launch.engines.record import EngineRecord
+from launch.gate.keys import make_keys
 from launch.run_dir import RunDir
 
 
@@ -50,4 +51,5 @@ def hosts_run(tmp_path, monkeypatch):
     run_dir = RunDir(tmp_path / "run")
     run_dir.create(PRESETS["cpu"])
     EngineRecord("hosts", "c0ffee", HostsOptions(2, 3), SlurmOptions()).save(run_dir)
+    make_keys(run_dir.keys, "c0ffee", 2)
     return run_dir
