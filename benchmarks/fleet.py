@@ -58,7 +58,7 @@ def measure(config: Config, actors: int, seconds: float, *, sample: bool) -> Poi
         jobs = [functools.partial(_actors, config, server.address, n, ages) for n in shares]
         if sample:
             jobs.append(functools.partial(_sampler, config, server.address))
-        with in_background(functools.partial(_publish, config, server.address), *jobs) as stop:
+        with in_background(functools.partial(publish, config, server.address), *jobs) as stop:
             _wait_for_traffic(config, server.address, sample=sample)
             return _watch(config, server, actors, seconds, stop, ages, len(shares))
 
@@ -100,7 +100,8 @@ def _wait_for_traffic(config: Config, address: str, *, sample: bool) -> None:
         time.sleep(0.1)
 
 
-def _publish(config: Config, address: str, stop: Event) -> None:
+def publish(config: Config, address: str, stop: Event) -> None:
+    """Publishes new parameters at a steady rate, as a learner does."""
     values = np.zeros(acting.num_acting_values(build.network_of(config)), np.float32)
     publisher = ParamsPublisher(reverb.Client(address))
     version = 0

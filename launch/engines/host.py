@@ -106,12 +106,16 @@ class _Host:
                 self._write_state("stopped")
             return ExitCode.DONE
         keys.read_key(self._key_file, self._record.run_id)
-        self._write_state("preflight")
-        left = self._preflight()
-        if left is not None:
-            return left
-        outcome = self._play() if self.plays else self._learn()
-        return self._exit_code(outcome)
+        # Not the config's port, which is the gate's: it is what other hosts must reach.
+        port = portpicker.pick_unused_port()
+        namespace = None if self.plays else namespace_for(self._record.isolation, port)
+        with namespace or contextlib.nullcontext():
+            self._write_state("preflight")
+            left = self._preflight()
+            if left is not None:
+                return left
+            outcome = self._play() if self.plays else self._learn(port, namespace)
+            return self._exit_code(outcome)
 
     def _play(self) -> Outcome:
         names = self._names()
@@ -143,14 +147,8 @@ class _Host:
         first = self._request.index * per_host
         return [NodeName("actor", first + i) for i in range(per_host)]
 
-    def _learn(self) -> Outcome:
-        with contextlib.ExitStack() as held:
-            # Not the config's, which is the gate's: it is what other hosts must reach.
-            port = portpicker.pick_unused_port()
-            namespace = namespace_for(self._record.isolation, port)
-            if namespace is not None:
-                held.enter_context(namespace)
-            listener = held.enter_context(tcp_listener(self._config.replay.port))
+    def _learn(self, port: int, namespace: Namespace | None) -> Outcome:
+        with tcp_listener(self._config.replay.port) as listener:
             return self._learn_behind(listener, port, namespace)
 
     def _learn_behind(

@@ -18,7 +18,6 @@ from launch.engines.record import EngineRecord, load_engine, new_run_id
 from launch.engines.slurm import submit
 from launch.engines.slurm.scripts import actor_script, host_command, learner_script
 from launch.errors import ExitCode, InputError
-from launch.gate.keys import make_keys
 from launch.run_dir import RunDir
 
 
@@ -52,9 +51,7 @@ def train_on_hosts(
         submit.check_idle(former)
     with claim(run_dir, config, resume=request.resume):
         run_dir.stop_file.unlink(missing_ok=True)
-        # A new authority each time: what was given to hosts of before opens nothing any more.
-        make_keys(run_dir.keys, record.run_id, hosts.actor_hosts)
-        record.save(run_dir)
+        record.start(run_dir)
     if request.engine == "slurm":
         return submit.submit_run(record, config, run_dir)
     _show_commands(record, run_dir)

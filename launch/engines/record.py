@@ -12,6 +12,7 @@ from typing import Annotated
 from launch.config_json import dataclass_from_json
 from launch.engines.options import EngineName, HostsOptions, Isolation, SlurmOptions
 from launch.errors import InputError
+from launch.gate.keys import make_keys
 from launch.run_dir import RunDir
 from report.atomic_file import write_atomically
 from report.json_file import read_json
@@ -27,6 +28,12 @@ class EngineRecord:
     hosts: HostsOptions
     slurm: SlurmOptions
     isolation: Isolation = "auto"  # of replay on the learner's host
+
+    def start(self, run_dir: RunDir) -> None:
+        """Writes the record of a run that is started or resumed, with new keys for its hosts."""
+        # A new authority each time: what hosts of before were given opens nothing any more.
+        make_keys(run_dir.keys, self.run_id, self.hosts.actor_hosts)
+        self.save(run_dir)
 
     def save(self, run_dir: RunDir) -> None:
         """Writes the record into the run directory."""

@@ -73,8 +73,8 @@ class Tunnel:
 
     def _fail(self, near: socket.socket, problem: str) -> None:
         self._connecting_one_less()
-        near.close()
         self._say(problem)
+        near.close()
 
     def _connecting_one_less(self) -> None:
         self._connecting -= 1
@@ -153,6 +153,7 @@ class OpenTunnel:
 
     def __exit__(self, *problem: object) -> None:
         self._closed.set()
+        self._loop.call(lambda: None)  # it looks at once
         self._thread.join(_CONNECT_SECONDS)
         self._stack.close()
 

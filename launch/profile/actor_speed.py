@@ -87,7 +87,7 @@ def compare_actor(config: Config, *, rounds: int) -> ActorSpeed:
         ) as writer,
     ):
         candidates = {
-            "step": _make_actor(config, writer).step,
+            "step": make_random_actor(config, writer).step,
             "bare": bare,
             "emulator": emulate,
             "network": forward,
@@ -97,7 +97,8 @@ def compare_actor(config: Config, *, rounds: int) -> ActorSpeed:
     return ActorSpeed(**{name: cost.over(envs) for name, cost in costs.items()})
 
 
-def _make_actor(config: Config, writer: ExperienceWriter) -> Actor:
+def make_random_actor(config: Config, writer: ExperienceWriter) -> Actor:
+    """An actor that plays at random and writes what it plays."""
     network = build.network_of(config)
     params = acting.make_unflatten(network)(np.zeros(acting.num_acting_values(network), np.float32))
 

@@ -8,7 +8,6 @@ from launch.cli import main as cli
 from launch.config import PRESETS
 from launch.engines.options import HostsOptions, SlurmOptions
 from launch.engines.record import EngineRecord
-from launch.gate.keys import make_keys
 from launch.run_dir import RunDir
 
 
@@ -50,6 +49,5 @@ def hosts_run(tmp_path, monkeypatch):
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
     run_dir = RunDir(tmp_path / "run")
     run_dir.create(PRESETS["cpu"])
-    EngineRecord("hosts", "c0ffee", HostsOptions(2, 3), SlurmOptions()).save(run_dir)
-    make_keys(run_dir.keys, "c0ffee", 2)
+    EngineRecord("hosts", "c0ffee", HostsOptions(2, 3), SlurmOptions()).start(run_dir)
     return run_dir

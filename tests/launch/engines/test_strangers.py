@@ -1,4 +1,4 @@
-"""A real run on a port left open, and a stranger who sends it everything that is none of its own."""
+"""A real run on a port left open, and a stranger who sends it what is none of its own."""
 
 import signal
 import subprocess

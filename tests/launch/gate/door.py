@@ -35,6 +35,7 @@ class Door:
 
     def close(self) -> None:
         self._stop.set()
+        self.loop.call(lambda: None)
         self._thread.join(SECONDS)
         self._listener.close()
 
