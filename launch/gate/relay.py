@@ -87,7 +87,7 @@ class Relay:
     def call(self, function: Callable[[], None]) -> None:
         """Has the loop call a function; the one thing that another thread may ask for."""
         self._calls.append(function)
-        with contextlib.suppress(BlockingIOError):  # then it has been woken often enough
+        with contextlib.suppress(OSError):  # it has been woken often enough, or was closed
             self._waking.send(b"\0")
 
     def run(self, every_round: Callable[[], bool]) -> None:
@@ -99,6 +99,13 @@ class Relay:
                     handler(events)
             while self._disposed:
                 self._disposed.pop().close()
+
+    def close(self) -> None:
+        """Ends all pairs, once nobody goes round any more."""
+        self.part_all()
+        for sock in (*self._disposed, self._waking, self._woken):
+            sock.close()
+        self._poll.close()
 
     def _run_calls(self) -> None:
         self._woken.recv(4096)

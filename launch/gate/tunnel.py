@@ -155,6 +155,7 @@ class OpenTunnel:
         self._closed.set()
         self._loop.call(lambda: None)  # it looks at once
         self._thread.join(_CONNECT_SECONDS)
+        self._loop.close()
         self._stack.close()
 
 

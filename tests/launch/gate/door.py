@@ -37,6 +37,7 @@ class Door:
         self._stop.set()
         self.loop.call(lambda: None)
         self._thread.join(SECONDS)
+        self.loop.close()
         self._listener.close()
 
     def connect(self) -> socket.socket:

@@ -68,6 +68,23 @@ def test_a_host_reaches_replay_through_tunnel_and_gate(way):
         assert tunnel.problem is None
 
 
+def test_a_tunnel_leaves_no_file_open(way):
+    def open_files():
+        return len(os.listdir("/proc/self/fd"))
+
+    before = open_files()
+    with door_of(way.keys) as door:
+        way.lead_to(door)
+        inside = open_files()
+        for _ in range(3):
+            with way.tunnel() as tunnel:
+                assert is_served(tunnel)
+        while door.loop.num_pairs:
+            pass
+        assert open_files() <= inside + 1  # the server's own end may still be closing
+    assert open_files() <= before + 1
+
+
 def test_nobody_else_can_enter_the_folder_of_the_socket(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("long" * 30)))
     os.mkdir(tmp_path / ("long" * 30))
