@@ -83,9 +83,15 @@ class Gate:
             )
             sock.close()
             return
-        relay.prepare_tcp(sock)
-        sock.setblocking(False)
-        secure = self._context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        try:
+            relay.prepare_tcp(sock)
+            sock.setblocking(False)
+            secure = self._context.wrap_socket(
+                sock, server_side=True, do_handshake_on_connect=False
+            )
+        except OSError:  # it has left already
+            sock.close()
+            return
         self._waiting.add(secure, address)
         self._loop.watch(secure, functools.partial(self._shake_hands, secure))
 

@@ -133,44 +133,33 @@ class _Flow:
         """Moves what can be moved now, and not more than a piece."""
         if self._rest is not None:
             self._pass_on(self._rest)
-        while self._rest is None and not self._ended:
-            size = self._fill()
-            self._pass_on(self._scratch[:size])
-            if not _has_decrypted(self._source):
-                return
+        if self._rest is None and not self._ended:
+            self._pass_on(self._scratch[: self._fill()])
 
     def _fill(self) -> int:
         size = 0
-        while size < _PIECE_BYTES:
+        # With room for a whole record: what stayed behind in TLS, epoll would not tell of.
+        while size <= _PIECE_BYTES - _RECORD_BYTES:
             try:
                 more = self._source.recv_into(self._scratch[size:])
             except _NOT_NOW:
                 break
-            if more == 0:
-                self._ended = True
-                break
+            self._ended = more == 0
             size += more
-            # Less than there was room for: that was all, and epoll tells of what comes.
-            if more < _RECORD_BYTES and not _has_decrypted(self._source):
-                break
+            if more < _RECORD_BYTES:
+                break  # that was all, or epoll tells of the rest
         return size
 
     def _pass_on(self, data: memoryview) -> None:
-        sent = 0
-        while sent < len(data):
+        # The scratch is everybody's: what is left of it is kept apart.
+        is_own = data is self._rest
+        while data:
             try:
-                sent += self._sink.send(data[sent:])
+                data = data[self._sink.send(data) :]
             except _NOT_NOW:
-                # The scratch is everybody's: keep what is left.
-                rest = data[sent:]
-                self._rest = rest if data is self._rest and sent == 0 else memoryview(bytes(rest))
+                self._rest = data if is_own else memoryview(bytes(data))
                 return
         self._rest = None
-
-
-def _has_decrypted(sock: socket.socket) -> bool:
-    """Whether there is something to read that epoll does not know of."""
-    return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
 
 class _Pair:

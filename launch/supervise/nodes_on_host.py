@@ -172,6 +172,8 @@ def _relay_spec(config: Config, run_dir: RunDir, relay: RelayNode) -> NodeSpec:
         environment=node_environment(relay.role),
         log_file=run_dir.log_file(relay.role, relay.index),
         stuck_seconds=config.stuck_seconds,
+        # Strangers talk to a gate: whatever they do to it, the run does not end by it.
+        essential=relay.role != "gate",
         files=[relay.listener.fileno()],
     )
 

@@ -1,5 +1,6 @@
 """`vantage host`: hosts that do not belong to the run, and a run that is over."""
 
+import dataclasses
 import json
 import socket
 
@@ -7,9 +8,12 @@ import pytest
 
 from launch.cli import main as cli
 from launch.engines import host
+from launch.engines.record import load_engine
 from launch.errors import ExitCode
+from launch.gate import keys
 from launch.run_dir import RunDir
 from launch.supervise import status_file
+from launch.supervise.namespace import NoNamespaceError
 from launch.supervise.status_file import JOB_VARIABLE, write_host_status
 from launch.supervise.supervisor import Outcome
 
@@ -48,6 +52,45 @@ def test_a_host_of_a_run_that_is_over_ends_at_once(capsys, hosts_run):
     hosts_run.stop_file.touch()
     assert cli.run(["host", "--run-dir", str(hosts_run.root), "--groups", "actor"]) == 0
     assert "is over" in capsys.readouterr().out
+
+
+def no_key(run_dir: RunDir) -> None:
+    (run_dir.keys / "gate.pem").unlink()
+
+
+def foreign_key(run_dir: RunDir) -> None:
+    keys.make_keys(run_dir.keys, "decade", 2)
+
+
+def unreadable_key(run_dir: RunDir) -> None:
+    (run_dir.keys / "gate.pem").write_text("?")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (no_key, "gate.pem'; it is made when the run is started or resumed"),
+        (foreign_key, "is of run decade, not of c0ffee"),
+        (unreadable_key, "cannot be read"),
+    ],
+)
+def test_a_host_without_a_good_key_is_refused_and_writes_nothing(refuse, hosts_run, spoil, said):
+    spoil(hosts_run)
+    message = refuse("host", "--run-dir", str(hosts_run.root), *LEARNER)
+    assert said in message and "host " in message
+    assert not hosts_run.status_file.exists()
+
+
+def test_a_learner_host_that_cannot_isolate_as_it_must_is_refused(refuse, hosts_run, monkeypatch):
+    def refused() -> None:
+        raise NoNamespaceError("Operation not permitted")
+
+    monkeypatch.setattr("launch.engines.isolate.make_namespace", refused)
+    record = load_engine(hosts_run)
+    dataclasses.replace(record, isolation="yes").save(hosts_run)
+    message = refuse("host", "--run-dir", str(hosts_run.root), *LEARNER)
+    assert "--isolate: Operation not permitted" in message
+    assert not hosts_run.status_file.exists()
 
 
 def contents(run_dir: RunDir) -> dict[str, tuple[int, bytes]]:

@@ -8,6 +8,7 @@ from launch.cli import main as cli
 from launch.config_json import fields_that_differ
 from launch.engines.options import HostsOptions
 from launch.engines.record import load_engine
+from launch.gate.keys import actor_key, read_key
 from launch.run_dir import RunDir
 
 
@@ -85,3 +86,15 @@ def test_a_local_run_goes_on_over_several_hosts(capsys, local_run):
     ]
     assert moved.scheduled_frames == before.scheduled_frames
     capsys.readouterr()
+
+
+def test_resuming_a_run_gives_its_hosts_new_keys_and_keeps_its_isolation(tmp_path):
+    run_dir = RunDir(tmp_path / "run")
+    flags = ["--engine", "hosts", "--run-dir", str(run_dir.root)]
+    assert cli.run(["train", *flags, "--no-isolate"]) == 0
+    before = read_key(run_dir.keys / actor_key(0))
+    assert cli.run(["train", "--run-dir", str(run_dir.root), "--resume"]) == 0
+    after = read_key(run_dir.keys / actor_key(0))
+    assert before.run_id != after.run_id and before.authority != after.authority
+    record = load_engine(run_dir)
+    assert record is not None and (record.run_id, record.isolation) == (after.run_id, "no")

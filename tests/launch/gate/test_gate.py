@@ -4,7 +4,9 @@ import contextlib
 import datetime
 import itertools
 import resource
+import socket
 import ssl
+import struct
 import threading
 
 import pytest
@@ -187,18 +189,18 @@ def test_no_more_hosts_are_let_in_than_there_is_room_for(folder, caplog):
 
 
 def test_a_host_that_stops_reading_fills_no_memory_and_holds_up_nobody(folder):
-    sent, full = [0], threading.Event()
+    sent, full = bytearray(), threading.Event()
 
     def pour(connection):
         """Sends for as long as someone takes it; says back the first byte otherwise."""
-        first = connection.recv(1)
-        if first == b"e":
+        if connection.recv(1) == b"e":
             connection.sendall(b"e")
             return
         connection.settimeout(1.0)
         with contextlib.suppress(TimeoutError):
             while True:
-                sent[0] += connection.send(b"x" * (1 << 16))
+                piece = bytes([len(sent) % 251]) * (1 << 16)
+                sent.extend(piece[: connection.send(piece)])
         full.set()
 
     with serving(pour) as server:
@@ -207,11 +209,21 @@ def test_a_host_that_stops_reading_fills_no_memory_and_holds_up_nobody(folder):
             deaf.sendall(b"p")
             assert full.wait(SECONDS)
             # What the kernel holds for three sockets, and one piece of ours.
-            assert sent[0] < 64 << 20
+            assert len(sent) < 64 << 20
             with door.enter(own_context(folder), "c0ffee") as other:
                 other.sendall(b"e")
                 assert receive(other, 1) == b"e"
+            assert receive(deaf, len(sent)) == sent  # once it reads, it gets all of it
         door.close()
+
+
+def test_who_leaves_at_once_leaves_the_gate_in_order(door, folder):
+    for _ in range(200):
+        with door.connect() as stranger:
+            # Closing sends a reset.
+            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stranger.sendall(b"\x16")
+    assert is_served(door, folder)
 
 
 def test_refusals_are_said_once_for_an_address_and_of_a_bounded_number(caplog):
