@@ -7,6 +7,7 @@ found, and nothing but two small files is needed to reach replay.
 """
 
 import contextlib
+import functools
 import logging
 import pathlib
 import select
@@ -15,6 +16,7 @@ import ssl
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 from launch.errors import InputError
@@ -23,8 +25,11 @@ from launch.gate.tls import tunnel_context
 from launch.run_dir import read_address
 
 _CONNECT_SECONDS = 10.0
+# gRPC gives a connection up after 20 s, and waits ever longer before it makes another: one that is
+# held until the gate is there again finds it at once.
+_HOLD_SECONDS = 18.0
+_RETRY_SECONDS = 0.5
 _MAX_CONNECTING = 256
-_MOVED_SECONDS = 2.0  # between two looks at where the gate is
 _MAX_UNIX_PATH = 100  # the kernel takes 107
 _BACKLOG = 128
 
@@ -37,9 +42,16 @@ class Tunnel:
     """Takes connections of this host, and carries each to the gate."""
 
     def __init__(
-        self, loop: relay.Relay, listener: socket.socket, connect: Callable[[], ssl.SSLSocket]
+        self,
+        loop: relay.Relay,
+        listener: socket.socket,
+        connect: Callable[[], ssl.SSLSocket],
+        *,
+        hold_seconds: float = _HOLD_SECONDS,
     ):
+        """A connection is held for `hold_seconds` while the gate is away."""
         self._loop, self._listener, self._connect = loop, listener, connect
+        self._hold_seconds = hold_seconds
         self._connecting = 0
         self.problem: str | None = None  # why the last connection failed
         listener.setblocking(False)
@@ -59,21 +71,26 @@ class Tunnel:
         threading.Thread(target=self._fetch, args=(near,), daemon=True).start()
 
     def _fetch(self, near: socket.socket) -> None:
-        try:
-            far = self._connect()
-        except (GateAwayError, InputError, OSError) as error:
-            text = str(error)
-            self._loop.call(lambda: self._fail(near, text))
-        else:
-            self._loop.call(lambda: self._join(near, far))
+        deadline = time.monotonic() + self._hold_seconds
+        while True:
+            try:
+                far = self._connect()
+            except (GateAwayError, InputError, OSError) as error:
+                self._loop.call(functools.partial(self._say, str(error)))
+                if isinstance(error, InputError) or time.monotonic() > deadline:
+                    self._loop.call(lambda: self._give_up(near))
+                    return
+                time.sleep(_RETRY_SECONDS)
+            else:
+                self._loop.call(lambda: self._join(near, far))
+                return
 
     def _join(self, near: socket.socket, far: ssl.SSLSocket) -> None:
         self._connecting_one_less()
         self._loop.join(near, far, on_end=self._ended)
 
-    def _fail(self, near: socket.socket, problem: str) -> None:
+    def _give_up(self, near: socket.socket) -> None:
         self._connecting_one_less()
-        self._say(problem)
         near.close()
 
     def _connecting_one_less(self) -> None:
@@ -131,12 +148,19 @@ def address_of(listener: socket.socket) -> str:
 class OpenTunnel:
     """A tunnel in a thread of this process, for a question or two."""
 
-    def __init__(self, key_file: pathlib.Path, address_file: pathlib.Path):
+    def __init__(
+        self, key_file: pathlib.Path, address_file: pathlib.Path, *, hold_seconds: float = 0.0
+    ):
         self._stack = contextlib.ExitStack()
         listener = self._stack.enter_context(unix_listener())
         self.address = address_of(listener)
         self._loop = relay.Relay()
-        self._tunnel = Tunnel(self._loop, listener, lambda: connect(key_file, address_file))
+        self._tunnel = Tunnel(
+            self._loop,
+            listener,
+            lambda: connect(key_file, address_file),
+            hold_seconds=hold_seconds,
+        )
         self._closed = threading.Event()
         self._thread = threading.Thread(
             target=self._loop.run, args=(lambda: not self._closed.is_set(),), daemon=True
@@ -159,25 +183,12 @@ class OpenTunnel:
         self._stack.close()
 
 
-def _end_when_moved(address_file: pathlib.Path, loop: relay.Relay) -> None:
-    """Ends all connections when the gate is elsewhere: its old host may never say it is gone."""
-    known = read_address(address_file)
-    pause = threading.Event()
-    while not pause.wait(_MOVED_SECONDS):
-        now = read_address(address_file)
-        if now is not None and now != known:
-            logging.info("the gate is at %s now", now)
-            loop.call(loop.part_all)
-            known = now
-
-
 def main(argv: list[str]) -> None:
     """Entry point of the process."""
     process.prepare()
     key_file, address_file = map(pathlib.Path, argv[1:3])
     loop = relay.Relay()
     Tunnel(loop, socket.socket(fileno=int(argv[3])), lambda: connect(key_file, address_file))
-    threading.Thread(target=_end_when_moved, args=(address_file, loop), daemon=True).start()
     process.relay_until_stopped("tunnel", loop, lambda: None)
 
 

@@ -10,6 +10,8 @@ import logging
 import os
 import pathlib
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
@@ -24,7 +26,7 @@ from launch.run_dir import RunDir
 from launch.supervise.node_process import DUMP_SIGNAL, REPLAY_VARIABLE
 from reverb_server.client import OthersAwayError
 
-
+_MOVED_SECONDS = 2.0  # between two looks at where replay is
 Replaced = Mapping[str, Callable[..., None]]  # what roles run instead, see `make_program`
 
 
@@ -49,8 +51,22 @@ def run_node(run_dir: RunDir, role: str, index: int, replaced: Replaced | None =
     # seconds until it kills; Launchpad must not do so too, hence the -1.
     flags.FLAGS(["vantage", "--lp_termination_notice_secs=-1"])
     manager = worker_manager.WorkerManager(register_in_thread=True, kill_main_thread=False)
+    if role == "actor":
+        threading.Thread(target=_leave_when_moved, args=(run_dir,), daemon=True).start()
     program.groups[role][index].function()
     del manager
+
+
+def _leave_when_moved(run_dir: RunDir) -> None:
+    """Ends this process when the learner's host came back elsewhere: its next start connects anew.
+
+    gRPC itself waits ever longer before it tries again.
+    """
+    known = run_dir.read_address()
+    while (new := run_dir.read_address()) in (None, known):
+        time.sleep(_MOVED_SECONDS)
+    logging.warning("replay is at %s now; starting again", new)
+    _exit(ExitCode.COME_BACK)
 
 
 def main(argv: list[str], replaced: Replaced | None = None) -> None:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import socket
 import stat
+import time
 
 import pytest
 
@@ -20,8 +21,8 @@ class Way:
         keys.make_keys(folder / "keys", run_id, 1)
         self.keys, self.address_file = folder / "keys", folder / "address"
 
-    def tunnel(self) -> OpenTunnel:
-        return OpenTunnel(self.keys / keys.actor_key(0), self.address_file)
+    def tunnel(self, **options: float) -> OpenTunnel:
+        return OpenTunnel(self.keys / keys.actor_key(0), self.address_file, **options)
 
     def lead_to(self, door: Door) -> None:
         self.address_file.write_text(f"localhost:{door.port}")
@@ -143,6 +144,16 @@ def test_without_a_gate_connections_end_and_the_reason_is_known(way):
         with connect(tunnel) as near:
             assert ends(near)
         assert "Connection refused" in tunnel.problem
+
+
+def test_a_connection_is_held_until_a_gate_that_is_away_comes_back(way):
+    with way.tunnel(hold_seconds=SECONDS) as tunnel, connect(tunnel) as near:
+        while tunnel.problem is None:
+            time.sleep(0.01)
+        with door_of(way.keys) as door:
+            way.lead_to(door)
+            near.sendall(b"hello")
+            assert receive(near, 5) == b"hello"
 
 
 def test_a_gate_that_came_back_elsewhere_with_new_keys_is_found(way):
