@@ -78,11 +78,11 @@ class Tunnel:
             except (GateAwayError, InputError, OSError) as error:
                 self._loop.call(functools.partial(self._say, str(error)))
                 if isinstance(error, InputError) or time.monotonic() > deadline:
-                    self._loop.call(lambda: self._give_up(near))
+                    self._loop.call(functools.partial(self._give_up, near))
                     return
                 time.sleep(_RETRY_SECONDS)
             else:
-                self._loop.call(lambda: self._join(near, far))
+                self._loop.call(functools.partial(self._join, near, far))
                 return
 
     def _join(self, near: socket.socket, far: ssl.SSLSocket) -> None:
