@@ -71,7 +71,7 @@ def read_key(path: pathlib.Path, run_id: str | None = None) -> HostKey:
     try:
         own, authority = x509.load_pem_x509_certificates(text)
         serialization.load_pem_private_key(text, password=None)
-        signed_by = own.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
+        signed_by = str(own.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
     except (ValueError, TypeError, IndexError) as error:
         raise InputError(f"key '{path}' cannot be read: {error}; resume the run") from None
     if run_id not in (None, signed_by):
@@ -79,7 +79,7 @@ def read_key(path: pathlib.Path, run_id: str | None = None) -> HostKey:
     _check_dates(path, own)
     return HostKey(
         path,
-        str(signed_by),
+        signed_by,
         authority.public_bytes(serialization.Encoding.PEM).decode(),
         own.not_valid_after_utc,
     )

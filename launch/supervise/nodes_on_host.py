@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import portpicker
 
@@ -58,7 +58,8 @@ NODE_MODULE = "launch.supervise.node_entry"
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
-class RelayNode(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class RelayNode:
     """One end of the gate, as a node of this host."""
 
     role: Literal["gate", "tunnel"]

@@ -36,6 +36,6 @@ def test_a_replay_that_cannot_be_reached_is_told_from_one_that_is_not_there(
     if learner_lives:
         clock.sleep(1.0)
     with pytest.raises(error, match="no address"):
-        preflight.wait_for_replay(hosts_run)
+        preflight.wait_for_replay(hosts_run, hosts_run.keys / "actor-0.pem")
     limit = preflight._REPLAY_SECONDS if learner_lives else preflight._LEARNER_SECONDS
     assert clock.now == pytest.approx(limit, abs=120.0)
