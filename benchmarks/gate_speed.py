@@ -146,12 +146,12 @@ def _clients(config: Config, paths: Sequence[str], ready: Event, stop: Event) ->
             )
             for address in addresses
         ]
-        plays = [increments(rows, config.learner.n_step) for _ in paths]
+        plays = [[increments(rows, config.learner.n_step) for _ in range(_GAMES)] for _ in paths]
         ready.set()
         due = time.monotonic()
         while not stop.is_set():
-            for writer, play in zip(writers, plays, strict=True):
-                for game in range(_GAMES):
+            for writer, games in zip(writers, plays, strict=True):
+                for game, play in enumerate(games):
                     writer.write(game, *next(play))
                 due += _GAMES / _INSERTS_PER_SECOND
                 stop.wait(max(0.0, due - time.monotonic()))

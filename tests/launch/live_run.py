@@ -23,7 +23,6 @@ from reverb_server.client import SERVER_AWAY, TableCounts, read_counts
 ROOT = pathlib.Path(__file__).parents[2]
 WAIT_SECONDS = 400.0  # bounds a hang; a run needs some seconds, more on a loaded machine
 _GONE_SECONDS = 30.0
-_OPEN, _CLOSED = "--no-isolate", "--isolate"
 
 
 class NotRecoveredError(Exception):
@@ -34,10 +33,16 @@ class LiveRun:
     """`vantage train` in a folder; may be killed and resumed. Use as a context manager."""
 
     def __init__(
-        self, folder: pathlib.Path, *flags: str, environment: Mapping[str, str] | None = None
+        self,
+        folder: pathlib.Path,
+        *flags: str,
+        environment: Mapping[str, str] | None = None,
+        asked_from_outside: bool = True,
     ):
+        """A server that is `asked_from_outside` of the run is not isolated, as it would be."""
         self.run_dir = RunDir(folder)
         self._environment = {**os.environ, **(environment or {})}
+        self._port_flags = ("--no-isolate",) if asked_from_outside else ()
         self._start(*flags)
 
     def __enter__(self) -> "LiveRun":
@@ -49,9 +54,8 @@ class LiveRun:
             self.kill()
 
     def _start(self, *flags: str) -> None:
-        # Its server is asked from outside, unless the test is about who can.
-        port = () if _CLOSED in flags else (_OPEN,)
-        self.process = self.spawn("train", f"--run-dir={self.run_dir.root}", *port, *flags)
+        run = ("train", f"--run-dir={self.run_dir.root}")
+        self.process = self.spawn(*run, *self._port_flags, *flags)
 
     def spawn(self, *args: str) -> subprocess.Popen[bytes]:
         """A command of ours, whose words are added to `output`."""

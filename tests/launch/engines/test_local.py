@@ -1,13 +1,16 @@
 """Real runs in real processes: watched, disturbed, stopped, resumed, killed."""
 
+import os
+import pathlib
 import signal
+import socket
 import subprocess
 
 import psutil
 import pytest
 
 from launch.invocation import vantage_command
-from tests.launch.live_run import ROOT, LiveRun
+from tests.launch.live_run import ROOT, WAIT_SECONDS, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
@@ -17,7 +20,7 @@ ENDLESS = ("--frames=100000000",)
 
 def test_a_run_is_watched_disturbed_stopped_and_resumed_to_its_end(tmp_path):
     folder = tmp_path / "run"
-    with LiveRun(folder, *TINY_FLAGS, *ENDLESS) as run:
+    with LiveRun(folder, *TINY_FLAGS, *ENDLESS, asked_from_outside=False) as run:
         run.wait_for_updates(20)
         family = run.family()
         assert len(family) == 7  # the launcher, replay, learner, two actors, evaluator, monitor
@@ -109,12 +112,26 @@ def test_a_run_whose_learning_diverges_fails_once_and_says_why(tmp_path):
 
 
 def only_reverb_listens(run: LiveRun, family: list[psutil.Process]) -> None:
-    """The one listening port of the whole run is the one in its address file, held by replay."""
-    listening = {
+    """The one listening port of the whole run is replay's; nobody outside of the run reaches it."""
+    replay = run.nodes()["replay-0"]["pid"]
+    port = int(run.run_dir.address_file.read_text().rpartition(":")[2])
+    seen_here = {
         (process.pid, connection.laddr.port)
         for process in family
         for connection in process.net_connections(kind="inet")
         if connection.status == psutil.CONN_LISTEN
     }
-    port = int(run.run_dir.address_file.read_text().rpartition(":")[2])
-    assert listening == {(run.nodes()["replay-0"]["pid"], port)}
+    if os.readlink(f"/proc/{replay}/ns/net") == os.readlink("/proc/self/ns/net"):
+        assert seen_here == {(replay, port)}  # no namespaces on this machine
+        return
+    assert seen_here == set()
+    assert listening_where(replay) == {port}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("localhost", port), WAIT_SECONDS)
+
+
+def listening_where(pid: int) -> set[int]:
+    """Listening ports of the network that a process lives in."""
+    tables = [pathlib.Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"}
