@@ -20,6 +20,8 @@ from launch.supervise.node_process import die_with_parent
 
 HOSTS = ("h1", "h2", "h3")
 LEARN, ACT = "learn", "act"  # partitions: h1, and the other two
+# Not the usual ports: there may be a Slurm of its own on the machine.
+SLURMCTLD_PORT, SLURMD_PORT = 26817, 26818
 _NETWORK = "10.83.0"
 _BRIDGE = "vantage0"
 _UP_SECONDS = 120.0
@@ -79,6 +81,15 @@ class SlurmCluster:
             command, env=self.environment, capture_output=True, text=True, check=True, timeout=60
         )
         return done.stdout
+
+    def on_host(self, host: str, *command: str) -> subprocess.CompletedProcess:
+        """A command of whatever kind on one of the hosts, beside Slurm."""
+        return subprocess.run(
+            ["ip", "netns", "exec", _namespace(host), *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     def state(self, host: str) -> str:
         """What Slurm thinks of a host: idle, alloc, down*, ..."""
@@ -148,9 +159,8 @@ def _slurm_config(folder: pathlib.Path) -> str:
     lines = [
         "ClusterName=vantage",
         f"SlurmctldHost={socket.gethostname().partition('.')[0]}({_NETWORK}.1)",
-        # Not the usual ones: there may be a Slurm of its own on the machine.
-        "SlurmctldPort=26817",
-        "SlurmdPort=26818",
+        f"SlurmctldPort={SLURMCTLD_PORT}",
+        f"SlurmdPort={SLURMD_PORT}",
         "SlurmUser=root",
         "AuthType=auth/munge",
         f"AuthInfo=socket={folder}/munge.socket",

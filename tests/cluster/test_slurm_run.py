@@ -10,6 +10,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -17,7 +18,15 @@ import pytest
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
-from tests.cluster.slurm_cluster import ACT, HOSTS, LEARN, SlurmCluster, address
+from tests.cluster.slurm_cluster import (
+    ACT,
+    HOSTS,
+    LEARN,
+    SLURMD_PORT,
+    SlurmCluster,
+    address,
+)
+from tests.launch.listening import listening_ports
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("VANTAGE_TEST_CLUSTER") != "1",
@@ -222,6 +231,7 @@ def test_a_run_is_scaled_cut_off_drained_killed_and_stopped(cluster, tmp_path):
     assert run.run_dir.address_file.stat().st_mode & 0o777 == 0o600
     assert run.run_dir.read_address().startswith(f"{address(HOSTS[0])}:")
     assert run.status()["params_age_seconds"] is not None
+    only_the_gate_answers(run)
 
     killing_an_actor_host(run)
     scaling(run)
@@ -235,6 +245,20 @@ def test_a_run_is_scaled_cut_off_drained_killed_and_stopped(cluster, tmp_path):
     assert list(run.run_dir.checkpoints.glob("checkpoint-*.npz"))
     assert any(run.run_dir.replay.iterdir())
     assert "nothing to stop" in run.vantage("stop", str(run.run_dir.root), code=2).stderr
+
+
+def only_the_gate_answers(run: Run) -> None:
+    """Actors come through it; on the learner's host nothing else of the run listens."""
+    assert run.hosts_of("gate") == {HOSTS[0]}
+    assert run.hosts_of("tunnel") == {HOSTS[1], HOSTS[2]}
+    gate = run.run_dir.read_address()
+    ports = listening_ports(run.learner_pid())
+    assert ports == {int(gate.rpartition(":")[2]), SLURMD_PORT}
+    ask = f"import reverb; reverb.Client({gate!r}).server_info(timeout=5)"
+    stranger = run.cluster.on_host(HOSTS[1], sys.executable, "-c", ask)
+    assert stranger.returncode != 0 and "Traceback" in stranger.stderr
+    said = run.run_dir.log_file("gate", 0).read_text()
+    assert said.count("refused ") == said.count(f"refused {address(HOSTS[1])}: ") == 1
 
 
 def killing_an_actor_host(run: Run) -> None:

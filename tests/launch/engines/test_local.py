@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from launch.invocation import vantage_command
+from tests.launch.listening import listening_ports
 from tests.launch.live_run import ROOT, WAIT_SECONDS, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
@@ -125,13 +126,6 @@ def only_reverb_listens(run: LiveRun, family: list[psutil.Process]) -> None:
         assert seen_here == {(replay, port)}  # no namespaces on this machine
         return
     assert seen_here == set()
-    assert listening_where(replay) == {port}
+    assert listening_ports(replay) == {port}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("localhost", port), WAIT_SECONDS)
-
-
-def listening_where(pid: int) -> set[int]:
-    """Listening ports of the network that a process lives in."""
-    tables = [pathlib.Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
-    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
-    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"}
