@@ -24,7 +24,7 @@ from launch.gate.admission import Refusals, Waiting
 from launch.gate.tls import gate_context
 
 _MAX_PAIRS, _MAX_PAIRS_PER_ADDRESS = 8192, 2048
-_SPARE_FILES = 1024  # for those that wait, and for Python itself
+_SPARE_FILES = 600  # for those that wait, and for Python itself
 _ACCEPTED_AT_ONCE = 32  # then it is the turn of those who are in
 _BACKLOG = 256
 _PAUSE_SECONDS = 1.0  # after a failure to accept
