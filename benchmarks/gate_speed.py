@@ -146,7 +146,7 @@ def _clients(config: Config, paths: Sequence[str], ready: Event, stop: Event) ->
             )
             for address in addresses
         ]
-        plays = [[increments(rows, config.learner.n_step) for _ in range(_GAMES)] for _ in paths]
+        plays = [[increments(config, rows) for _ in range(_GAMES)] for _ in paths]
         ready.set()
         due = time.monotonic()
         while not stop.is_set():

@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     """Runs until stopped, as `vantage train --resume` would."""
     root = pathlib.Path(argv[1])
     request = TrainRequest(run_dir=root, resume=True)
-    return train_locally(config_to_resume(root), request, node_module=_NODE_MODULE)
+    return train_locally(config_to_resume(root), request, "auto", node_module=_NODE_MODULE)
 
 
 if __name__ == "__main__":

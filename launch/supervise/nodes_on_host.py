@@ -83,9 +83,9 @@ def supervise_nodes(
 ) -> Outcome:
     """Runs the nodes until training is over, or until a signal or the stop file asks to stop.
 
-    Each is a process of `node_module`, which a rehearsal has of its own. They live in the namespace,
-    if there is one, and reach replay at its address there. When another host has `taken_over`, the
-    nodes are killed: their checkpoints would spoil its own.
+    Each is a process of `node_module`, which a rehearsal has of its own. They live in the
+    namespace, if there is one, and reach replay at its address there. When another host has
+    `taken_over`, the nodes are killed: their checkpoints would spoil its own.
     """
     # Every host could draw the picture from the shared file; one is enough.
     view = make_view(make_console()) if any(name.role == "monitor" for name in names) else None

@@ -1,7 +1,6 @@
 """Real runs in real processes: watched, disturbed, stopped, resumed, killed."""
 
 import os
-import pathlib
 import signal
 import socket
 import subprocess
