@@ -32,6 +32,7 @@ UPDATE, STREAMS, SERIAL, CORES, NETWORK, ACTORS, ACTOR_CORES = (
     "the actors",
     "the cores of the actors' hosts",
 )
+_FIXED = (UPDATE, STREAMS, SERIAL, CORES, NETWORK)  # whatever the number of actors' hosts
 _WAY_OUT = {
     UPDATE: "plan fewer updates/s, or a quicker device (--update-ms)",
     STREAMS: "raise --sample-streams, or plan fewer updates/s",
@@ -127,7 +128,7 @@ def plan_for(
     hosts = hosts._replace(hosts=number)
     # Actors and their hosts were chosen to be enough; the rest is as it is.
     loads = _loads(config, costs, hosts, actors, updates_per_second)
-    for part in (UPDATE, STREAMS, SERIAL, CORES, NETWORK):
+    for part in _FIXED:
         if loads[part] > 1.0:
             most = _limit(config, costs, hosts, actors, part)
             raise InputError(
@@ -135,7 +136,13 @@ def plan_for(
                 f"would be at {loads[part]:.0%} of what it can do ({most:,.0f} updates/s); "
                 f"{_WAY_OUT[part]}"
             )
-    return _describe(config, costs, hosts, actors, updates_per_second, runs)
+    found = _describe(config, costs, hosts, actors, updates_per_second, runs)
+    # More actors are to be had; what is named is what they would run into.
+    first = max(_FIXED, key=lambda part: loads[part])
+    return found._replace(
+        saturates_first=first,
+        saturates_at_updates_per_second=_limit(config, costs, hosts, actors, first),
+    )
 
 
 def predict(config: Config, costs: Costs, hosts: Hosts, *, runs: int = 1) -> Plan:

@@ -75,8 +75,9 @@ def test_hours_of_one_run_and_of_all() -> None:
     ("costs", "first", "at"),
     [
         # 0.5 ms of the update, and 1 ms of publishing for every hundredth.
-        (COSTS._replace(sample_serial_ms=0.1, step=Cost(0.1, 0.1)), plan.UPDATE, 1000 / 0.51),
-        (COSTS._replace(sample_serial_ms=0.9, step=Cost(0.1, 0.1)), plan.SERIAL, 1000 / 0.9),
+        (COSTS, plan.UPDATE, 1000 / 0.51),
+        (COSTS._replace(sample_serial_ms=0.9), plan.SERIAL, 1000 / 0.9),
+        (COSTS._replace(sample=Cost(6.0, 3.0)), plan.STREAMS, 8 * 1000 / 6.0),
     ],
 )
 def test_the_first_part_to_saturate_is_named(costs: Costs, first: str, at: float) -> None:
