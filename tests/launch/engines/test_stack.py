@@ -29,7 +29,7 @@ def store_version(run_dir: RunDir, name: str, version: str) -> None:
 )
 def test_a_host_with_another_stack_may_not_join(hosts_run, capsys, name, version, said):
     store_version(hosts_run, name, version)
-    assert preflight.main(["", str(hosts_run.root), "learner", ""]) == ExitCode.FAILED
+    assert preflight.main(["", str(hosts_run.root), "learner", "", ""]) == ExitCode.FAILED
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(said, line)
     assert "use the environment it was started with" in line
