@@ -192,9 +192,9 @@ def test_a_host_that_stops_reading_fills_no_memory_and_holds_up_nobody(folder):
     sent, full = bytearray(), threading.Event()
 
     def pour(connection):
-        """Sends for as long as someone takes it; says back the first byte otherwise."""
+        """Sends for as long as someone takes it, or a little more than a piece."""
         if connection.recv(1) == b"e":
-            connection.sendall(b"e")
+            connection.sendall(b"e" * (1 << 19))
             return
         connection.settimeout(1.0)
         with contextlib.suppress(TimeoutError):
@@ -212,7 +212,7 @@ def test_a_host_that_stops_reading_fills_no_memory_and_holds_up_nobody(folder):
             assert len(sent) < 64 << 20
             with door.enter(own_context(folder), "c0ffee") as other:
                 other.sendall(b"e")
-                assert receive(other, 1) == b"e"
+                assert receive(other, 1 << 19) == b"e" * (1 << 19)
             assert receive(deaf, len(sent)) == sent  # once it reads, it gets all of it
         door.close()
 
