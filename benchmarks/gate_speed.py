@@ -44,7 +44,7 @@ _INSERTS_PER_SECOND = 2000.0  # of all clients together
 _GAMES = 2  # of each client
 _START_SECONDS = 400.0  # bounds a hang
 _WATCH_SECONDS = 10.0
-_CALLS, _ROUNDS = 25, 40
+_CALLS, _ROUNDS = 25, 20
 
 
 class GateSpeed(NamedTuple):
