@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.device_curve import DevicePoint, measure_curve
+from benchmarks.gate_speed import GateSpeed, measure_gate
 from benchmarks.naive_system import naive_system
 from benchmarks.publish_speed import publish_fraction
 from benchmarks.sampling_speed import SamplingCosts, measure_sampling
@@ -78,6 +79,7 @@ class Measured(NamedTuple):
     publish_fraction: dict[int, float]  # by the number of actors
     runs: dict[str, WholeRun]  # by network
     curve: list[DevicePoint]
+    gate: list[GateSpeed]  # with 1 client and with 64
 
 
 def measure(report: Callable[[str], None]) -> Measured:
@@ -99,7 +101,9 @@ def measure(report: Callable[[str], None]) -> Measured:
     runs["nips2013"] = measure_run(nips2013)
     report("the whole program on a pretended device")
     curve = measure_curve(nature)
-    return Measured(update, actor, sampling, batches, bytes_per_step, publish, runs, curve)
+    report("the gate, with 1 and with 64 clients")
+    gate = [measure_gate(nature, clients=clients) for clients in (1, 64)]
+    return Measured(update, actor, sampling, batches, bytes_per_step, publish, runs, curve, gate)
 
 
 def bars_of(found: Measured) -> list[Bar]:
@@ -118,6 +122,8 @@ def bars_of(found: Measured) -> list[Bar]:
         Bar("actor_overhead", found.actor.overhead, 0.10, True),
         Bar("publish_fraction_1_actor", publish[1], 0.01, True),
         Bar("publish_fraction_64_actors", publish[64], 0.01, True),
+        Bar("gate_actor_throughput", min(gate.actor_throughput for gate in found.gate), 0.9, False),
+        Bar("gate_over_server", max(gate.gate_over_server for gate in found.gate), 1.0, True),
         Bar("batches_per_second", found.batches_per_second, 300.0, False),
         Bar("replay_bytes_per_step", found.replay_bytes_per_step, 4096.0, True),
         Bar("core_time_efficiency_nature", nature.efficiency),
@@ -137,6 +143,7 @@ def as_json(found: Measured, bars: list[Bar]) -> dict[str, Any]:
         "sampling": found.sampling._asdict(),
         "runs": {name: run.as_json() for name, run in found.runs.items()},
         "simulated_device": [point._asdict() for point in found.curve],
+        "gate": [gate._asdict() for gate in found.gate],
     }
 
 

@@ -4,6 +4,7 @@ import json
 
 from benchmarks import bench
 from benchmarks.device_curve import DevicePoint
+from benchmarks.gate_speed import GateSpeed
 from benchmarks.sampling_speed import SamplingCosts
 from benchmarks.whole_runs import WholeRun
 from launch.profile.actor_speed import ActorSpeed
@@ -40,6 +41,7 @@ FOUND = bench.Measured(
     publish_fraction={1: 0.001, 64: 0.001},
     runs={"nature": RUN, "nips2013": RUN._replace(predicted_updates_per_second=130.0)},
     curve=[DevicePoint(1, 0.5, 400.0, 0.5, 0.9)],
+    gate=[GateSpeed(1, 0.97, 0.5), GateSpeed(64, 0.99, 0.6)],
 )
 
 
@@ -55,6 +57,7 @@ def test_every_ratio_is_written_under_its_name() -> None:
         *("core_time_efficiency_nature", "core_time_efficiency_nips2013", "actor_overhead"),
         *("publish_fraction_1_actor", "publish_fraction_64_actors"),
     }
+    assert (ratios["gate_actor_throughput"], ratios["gate_over_server"]) == (0.97, 0.6)  # the worse
     assert "batches_per_second" not in ratios
     assert written["runs"]["nature"]["updates_per_second"] == 100.0
     assert written["simulated_device"][0]["data_wait_fraction"] == 0.5
