@@ -90,7 +90,7 @@ class BatchSampler:
                     tables.Item(**sample.data), sample.info, prioritization is not None
                 )
             )
-            .prefetch(1)
+            .prefetch(1)  # batches are put together by TensorFlow's thread, not by Python's
             .with_options(options)
         )
         self._client = reverb.Client(server_address)
@@ -98,8 +98,8 @@ class BatchSampler:
         self._prioritization = prioritization
         self._ranges = range_check.Ranges(num_actions, layout.stack_size)
         # What a stream may have taken from the table without handing it over: what is in flight,
-        # a batch being put together, and one that waits.
-        self.stream_items = 3 * batch_size
+        # a batch being put together, one that waits in the dataset, and one on its way to us.
+        self.stream_items = 4 * batch_size
         self._draw = careful_draw.CarefulDraw(self._client, layout)
         self._timeout_seconds = timeout_seconds
         self._careful_items = 0  # still to be drawn one by one
