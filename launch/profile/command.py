@@ -14,11 +14,13 @@ from rich.table import Table
 from launch import build, config_checks
 from launch.bounds import Bounds
 from launch.config import Config
+from launch.device import find_device
 from launch.errors import ExitCode, InputError
 from launch.machine import usable_cores
 from launch.monitor.units import format_number, format_percent
 from launch.profile import picture, plan_command
 from launch.profile.actor_speed import measure_actor
+from launch.profile.own_process import in_own_process
 from launch.profile.rehearsal import Pretence
 from launch.profile.request import PlanRequest, ProfileRequest
 from launch.profile.resident_batches import resident_batches
@@ -43,7 +45,7 @@ def profile(config: Config, request: ProfileRequest, plan: PlanRequest) -> ExitC
     if plan.plan:
         config_checks.check_config(asked)
         return plan_command.make_plan(asked, config, plan, request.json, console)
-    build.prepare_learner_process(config)
+    find_device(config.learner.device)
     try:
         if counts:
             return _sweep(config, request, counts, console)
@@ -103,13 +105,13 @@ def _check_writable(path: pathlib.Path) -> None:
 
 
 def _profile(config: Config, request: ProfileRequest, console: Console) -> ExitCode:
-    with console.status("measuring") as status:
-        stages = measure_stages(config, lambda name: status.update(f"stage alone: {name}"))
+    with console.status("stages alone") as status:
+        stages = in_own_process(measure_stages, config)
         status.update("stage alone: actor")
         actor = measure_actor(config)
         limits = Limits(os.cpu_count() or 1, *stages.bare_update, actor.bare.core_ms)
         if request.trace is not None:
-            _trace(config, request.trace)
+            in_own_process(trace_updates, config, request.trace)
         status.update(f"the whole program, {request.seconds:.0f} s once it learns")
         run = run_for(config, request.seconds)
     said = verdict(run, limits)
@@ -184,7 +186,9 @@ def _sweep(
     return ExitCode.DONE
 
 
-def _trace(config: Config, folder: pathlib.Path) -> None:
+def trace_updates(config: Config, folder: pathlib.Path) -> None:
+    """Writes what the profiler of JAX sees of some updates."""
+    build.prepare_learner_process(config)
     state, update = build.make_learner(config)
     batches = resident_batches(config)
     state, _ = jax.block_until_ready(update(state, *batches[0]))

@@ -22,7 +22,7 @@ from launch.profile.bare_limits import BareWriter, bare_draw, bare_emulator
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.resident_batches import resident_batches
-from launch.profile.timing import Cost, compare
+from launch.profile.timing import ROUNDS, Cost, compare
 from learner import acting
 from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.params_check import Counters, ParamsLimits
@@ -51,25 +51,19 @@ class Stages(NamedTuple):
     replay_bytes_per_step: float
 
 
-def measure_stages(config: Config, report: Callable[[str], None]) -> Stages:
-    """Runs every stage once; takes about half a minute."""
-    found = []
-    for stage in (environment_stage, inference_stage):
-        report(stage.__name__.split("_")[0])
-        found.append(stage(config))
+def measure_stages(config: Config, *, rounds: int = ROUNDS) -> Stages:
+    """Runs every stage once; takes about half a minute. Its process takes the learner's device."""
+    build.prepare_learner_process(config)
+    found = [environment_stage(config, rounds=rounds), inference_stage(config, rounds=rounds)]
     with replay_process(config) as server:
-        report("insert")
-        insert, bytes_per_step = insert_stage(config, server), measure_replay_bytes(config)
-        report("sample")
-        sample = sample_stage(config, server)
-        report("publish")
-        found += [insert, sample, *params_stages(config, server)]
-    report("update")
-    update, bare_update = update_stage(config)
-    return Stages([*found, update], bare_update, bytes_per_step)
+        found.append(insert_stage(config, server, rounds=rounds))
+        found.append(sample_stage(config, server, rounds=rounds))
+        found += params_stages(config, server, rounds=rounds)
+    update, bare_update = update_stage(config, rounds=rounds)
+    return Stages([*found, update], bare_update, measure_replay_bytes(config))
 
 
-def environment_stage(config: Config) -> Stage:
+def environment_stage(config: Config, *, rounds: int = ROUNDS) -> Stage:
     """A step of the batched environment against the emulator's own `act`."""
     envs = config.actor.envs_per_actor
     environment = build.make_environment(config, num_envs=envs, seed=1, training=True)
@@ -87,7 +81,7 @@ def environment_stage(config: Config) -> Stage:
             if ale.game_over():
                 ale.reset_game()
 
-    costs = compare({"step": step, "act": act}, calls=max(400 // envs, 10))
+    costs = compare({"step": step, "act": act}, calls=max(400 // envs, 10), rounds=rounds)
     environment.close()
     return Stage(
         "environment",
@@ -98,11 +92,11 @@ def environment_stage(config: Config) -> Stage:
     )
 
 
-def inference_stage(config: Config) -> Stage:
+def inference_stage(config: Config, *, rounds: int = ROUNDS) -> Stage:
     """Greedy actions for all games of an actor, from host memory and back."""
     envs = config.actor.envs_per_actor
     greedy, resident = make_inference(config)
-    costs = compare({"ours": greedy, "bare": resident}, calls=50)
+    costs = compare({"ours": greedy, "bare": resident}, calls=50, rounds=rounds)
     return Stage(
         "inference",
         "agent step",
@@ -127,13 +121,13 @@ def make_inference(config: Config) -> tuple[Callable[[], object], Callable[[], o
     )
 
 
-def insert_stage(config: Config, server: ReplayProcess) -> Stage:
+def insert_stage(config: Config, server: ReplayProcess, *, rounds: int = ROUNDS) -> Stage:
     """n-step windows and inserts against Reverb alone."""
     rows = record_rows(config)
     with writing(config, server.address) as write:
         play = increments(config, rows)
         bare = BareWriter(config, server.address, rows[0])
-        costs = compare({"ours": lambda: write(next(play)), "bare": bare}, calls=500)
+        costs = compare({"ours": lambda: write(next(play)), "bare": bare}, calls=500, rounds=rounds)
         bare.close()
     return Stage(
         "n-step and insert",
@@ -157,11 +151,11 @@ def measure_replay_bytes(config: Config) -> float:
         return (server.resident_bytes() - before) / _BYTES_STEPS
 
 
-def sample_stage(config: Config, server: ReplayProcess) -> Stage:
+def sample_stage(config: Config, server: ReplayProcess, *, rounds: int = ROUNDS) -> Stage:
     """A batch from the server to the device against Reverb's samples alone."""
     draw = make_draw(config, server.address)
     bare = bare_draw(config, server.address)
-    costs = compare({"ours": draw, "bare": bare}, calls=30)
+    costs = compare({"ours": draw, "bare": bare}, calls=30, rounds=rounds)
     batches = config.learner.updates_per_dispatch
     return Stage(
         "sample, cut, transfer",
@@ -184,7 +178,7 @@ def make_draw(config: Config, address: str) -> Callable[[], object]:
     return draw
 
 
-def update_stage(config: Config) -> tuple[Stage, Cost]:
+def update_stage(config: Config, *, rounds: int = ROUNDS) -> tuple[Stage, Cost]:
     """An update on a batch from host memory against one on resident data, and that one's cost."""
     state, update = build.make_learner(config)
     resident = resident_batches(config)
@@ -201,6 +195,7 @@ def update_stage(config: Config) -> tuple[Stage, Cost]:
             "resident": functools.partial(run, resident, iter(range(10**9))),
         },
         calls=10,
+        rounds=rounds,
     )
     host_cost, bare = (
         costs[name].over(config.learner.updates_per_dispatch) for name in ("host", "resident")
@@ -211,7 +206,7 @@ def update_stage(config: Config) -> tuple[Stage, Cost]:
     return stage, bare
 
 
-def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:
+def params_stages(config: Config, server: ReplayProcess, *, rounds: int = ROUNDS) -> list[Stage]:
     """What publishing takes from the learner, and how soon an actor has the values."""
     state, _ = build.make_learner(config)
     flatten = jax.jit(acting.flatten_acting)
@@ -226,8 +221,10 @@ def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:
                 lambda: np.asarray(flat), version=next(versions), steps=0, finished=False
             )
 
-        costs = compare({"publish": publish, "copy": lambda: values.copy()}, calls=20)
-        pull = _pull_ms(client, values.size)
+        costs = compare(
+            {"publish": publish, "copy": lambda: values.copy()}, calls=20, rounds=rounds
+        )
+        pull = _pull_ms(client, values.size, rounds)
     copy = "one copy of the values in memory"
     return [
         Stage(
@@ -237,7 +234,7 @@ def params_stages(config: Config, server: ReplayProcess) -> list[Stage]:
     ]
 
 
-def _pull_ms(client: reverb.Client, num_values: int) -> float:
+def _pull_ms(client: reverb.Client, num_values: int, rounds: int) -> float:
     """From a new puller's start to its first values."""
 
     def pull() -> None:
@@ -248,7 +245,7 @@ def _pull_ms(client: reverb.Client, num_values: int) -> float:
             if puller.wait_first(_PULL_SECONDS) is None:
                 raise TimeoutError(f"no parameters within {_PULL_SECONDS:.0f} s")
 
-    return compare({"pull": pull}, calls=1)["pull"].wall_ms
+    return compare({"pull": pull}, calls=1, rounds=rounds)["pull"].wall_ms
 
 
 @contextlib.contextmanager

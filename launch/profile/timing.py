@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import psutil
 
+ROUNDS = 5
+
 
 class Cost(NamedTuple):
     """The cost of one call."""
@@ -26,7 +28,7 @@ class Cost(NamedTuple):
 
 
 def compare(
-    candidates: Mapping[str, Callable[[], object]], *, calls: int, rounds: int = 5
+    candidates: Mapping[str, Callable[[], object]], *, calls: int, rounds: int = ROUNDS
 ) -> dict[str, Cost]:
     """Best cost of each; a candidate must not return before its work is done."""
     for call in candidates.values():

@@ -6,18 +6,15 @@ import json
 import pytest
 
 from launch.cli import main as cli
-from launch.profile import command, stages, timed_run
+from launch.profile import command, timed_run
 
 
 def test_a_short_profile_of_a_tiny_network(tmp_path, monkeypatch, capsys):
     # A round of everything, as short as it can be: the figures need not be good ones.
-    monkeypatch.setattr(stages, "compare", functools.partial(stages.compare, rounds=1))
-    monkeypatch.setattr(
-        command, "measure_actor", functools.partial(command.measure_actor, rounds=1)
-    )
+    for name in ("measure_stages", "measure_actor"):
+        once = functools.partial(getattr(command, name), rounds=1)
+        monkeypatch.setattr(command, name, once)
     monkeypatch.setattr(timed_run, "_SETTLE_SECONDS", 0.5)
-    # For the process of a profile alone: it would change how much memory other tests hold.
-    monkeypatch.setattr("learner.cpu.allocator.keep_freed_memory", lambda: None)
     out = tmp_path / "profile.json"
     sizes = ("--actors", "1", "--envs-per-actor", "2", "--batch-size", "8")
     flags = ("--network", "tiny", "--seconds", "3", *sizes)
