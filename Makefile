@@ -35,6 +35,9 @@ INSTALL := $(VENV)/bin/python -m pip install --disable-pip-version-check --quiet
 INSTALL_LOCKED := $(INSTALL) --require-hashes --no-deps --only-binary=:all: --no-binary=rliable \
 	--no-build-isolation --use-pep517
 
+# One more than small machines have cores: tests of whole runs often wait.
+IN_PARALLEL := -n 3 --dist worksteal
+
 # The other of the two, for the tests that depend on it.
 OTHER := $(firstword $(filter-out $(VERSION),$(SUPPORTED)))
 OTHER_TESTS := tests/reverb_server tests/launch/test_program.py tests/launch/test_old_run_directories.py \
@@ -78,7 +81,7 @@ train: setup ## Train VA-learning on Pong on this machine; ARGS="--help" shows t
 	$(VENV)/bin/vantage train --game pong --algorithm va --preset cpu $(ARGS)
 
 test: setup ## Run the tests; ARGS="-k name" chooses some
-	$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+	$(VENV)/bin/python -m pytest $(IN_PARALLEL) $(ARGS)
 
 test-other: ## Run the tests of Reverb and Launchpad on the other Python, in an environment of its own
 	$(MAKE) test VENV=.venv-$(OTHER) PYTHON="$$(PYTHON= tools/find_python.sh $(OTHER))" \
@@ -88,7 +91,7 @@ other-python: ## Print the Python that test-other would use; fails where there i
 	@PYTHON= tools/find_python.sh $(OTHER)
 
 test-core: $(CORE_STAMP) ## Run the tests of the mathematics on Python 3.13 and a current JAX, in .venv-core
-	$(CORE_VENV)/bin/python -m pytest -n 2 $(CORE_TESTS) $(ARGS)
+	$(CORE_VENV)/bin/python -m pytest $(IN_PARALLEL) $(CORE_TESTS) $(ARGS)
 
 test-cluster: setup ## Run the tests of the Slurm engine on a cluster of their own (root; installs Slurm by apt)
 	tests/cluster/packages.sh install

@@ -96,7 +96,7 @@ def test_replay_in_the_learners_process_trains_to_the_end_too(tmp_path):
 
 def test_a_run_whose_learning_diverges_fails_once_and_says_why(tmp_path):
     # Without reports and checkpoints it is what would be published that shows it.
-    quiet = ("--report-seconds=10000", "--checkpoint-seconds=10000")
+    quiet = ("--actors=1", "--report-seconds=10000", "--checkpoint-seconds=10000")
     diverging = ("--learning-rate=1e25", "--prioritized")
     with LiveRun(tmp_path / "run", *TINY_FLAGS, *ENDLESS, *quiet, *diverging) as run:
         assert run.end() == 1, run.output

@@ -11,6 +11,7 @@ FRAMES = 10_000_000  # more than it makes before it is stopped
 FLAGS = (
     *TINY_FLAGS,
     f"--frames={FRAMES}",
+    "--actors=1",
     "--updates-per-dispatch=1",
     "--warmup-steps=500",
 )
