@@ -5,6 +5,9 @@ hangs. A beat is one short line in a pipe that the supervisor opened: no disk, n
 nobody to wait for. A process that no supervisor started beats into nothing.
 
 A loop that waits goes round and beats too; only one that does not come round stands still.
+
+Beats are also what a node's log tells of it: every phase when it is first entered, and a line a
+minute, with whatever its loop last remarked on itself.
 """
 
 import dataclasses
@@ -19,6 +22,7 @@ from typing import NamedTuple
 # The file descriptor of the pipe; the supervisor sets it.
 VARIABLE = "VANTAGE_HEARTBEAT"
 _PERIOD_SECONDS = 0.25  # between two beats of the same phase
+_LOG_SECONDS = 60.0  # between two lines in the log
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,22 +86,36 @@ class Heartbeat:
     """Beats for one loop of this process."""
 
     def __init__(
-        self, loop: str, descriptor: int | None, clock: Callable[[], float] = time.monotonic
+        self,
+        loop: str,
+        descriptor: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        log_seconds: float = _LOG_SECONDS,
     ):
         self._loop, self._descriptor, self._clock = loop, descriptor, clock
+        self._log_seconds = log_seconds
         self._phase: Phase | None = None
         self._entered: set[Phase] = set()
         self._next_at = 0.0
+        self._log_at = math.inf  # from the first phase on
+        self._remark = ""
+
+    def remark(self, text: str) -> None:
+        """Something worth a place in the log's next line."""
+        self._remark = text
 
     def beat(self, phase: Phase, number: int = 0) -> None:
         """Says that the loop has come round; a change of phase is said at once, others in turn."""
-        if phase not in self._entered:
-            # Once each: the log then tells how long a start took, and what took it.
+        now = self._clock()
+        # Every phase once: the log then tells how long a start took, and what took it.
+        if phase not in self._entered or now >= self._log_at:
             self._entered.add(phase)
-            logging.info("%s: %s", self._loop, Beat(phase, number))
+            self._log_at = now + self._log_seconds
+            logging.info(
+                "%s: %s%s", self._loop, Beat(phase, number), self._remark and f"; {self._remark}"
+            )
         if self._descriptor is None:
             return
-        now = self._clock()
         if phase is self._phase and now < self._next_at:
             return
         self._phase, self._next_at = phase, now + _PERIOD_SECONDS
@@ -109,10 +127,10 @@ class Heartbeat:
             pass  # the supervisor is dead, and the kernel is about to end this process
 
 
-def of_this_process(loop: str) -> Heartbeat:
+def of_this_process(loop: str, *, log_seconds: float = _LOG_SECONDS) -> Heartbeat:
     """The heartbeat of a loop, named after its role: one process may run two of them."""
     descriptor = os.environ.get(VARIABLE)
-    return Heartbeat(loop, None if descriptor is None else int(descriptor))
+    return Heartbeat(loop, None if descriptor is None else int(descriptor), log_seconds=log_seconds)
 
 
 def encode(loop: str, beat: Beat) -> bytes:

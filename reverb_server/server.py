@@ -12,6 +12,7 @@ import reverb
 from reverb_server import tables
 from reverb_server.checkpoint import CheckpointFolder
 from reverb_server.client import SERVER_AWAY, read_counts
+from reverb_server.load_log import without_counting
 from reverb_server.port import check_port_free
 
 _ASK_SECONDS = 2.0  # longest time between two looks whether the server answers
@@ -43,7 +44,8 @@ def serve(
     """
     check_port_free(port)
     folder = CheckpointFolder(checkpoint_directory, layout)
-    server = reverb.Server(list(served), port=port, checkpointer=folder.make_checkpointer())
+    with without_counting():
+        server = reverb.Server(list(served), port=port, checkpointer=folder.make_checkpointer())
     client = reverb.Client(f"localhost:{server.port}")
     guard = _MemoryGuard(client, telemetry_bytes)
     saved_at = reported_at = clock()

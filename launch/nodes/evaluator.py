@@ -1,5 +1,6 @@
 """The evaluator node: whole episodes with the newest parameters, at regular global frames."""
 
+import logging
 import pathlib
 from typing import Any
 
@@ -18,6 +19,7 @@ from launch.nodes.player import make_player
 from launch.run_dir import RunDir
 from launch.scores import evaluation_row
 from learner.checkpoint import Checkpointer
+from report.counted import counted
 
 _MAX_ENVS = 8
 
@@ -65,7 +67,11 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
 
         def report(params: Any, frames: int, scores: EpisodeScores) -> None:
             player.report(evaluation_row(config, frames, scores))
-            best.offer(params, frames=frames, score=float(scores.returns.mean()))
+            score = float(scores.returns.mean())
+            scored = f"{score:,.1f} in {counted(len(scores.returns), 'episode')}"
+            logging.info("evaluation at %s frames: %s", f"{frames:,}", scored)
+            player.heart.remark(f"last {scored}, at {frames:,} frames")
+            best.offer(params, frames=frames, score=score)
 
         run_evaluator(
             evaluate=evaluate,

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -69,8 +70,8 @@ def _train(
     streams = make_streams(config, client.server_address)
     samplers = [stream.sampler for stream in streams]
     foreign = ForeignSamples(slack=layout.steps_in(sum(s.stream_items for s in samplers)))
-    # A thread, and so a loop of its own that may hang.
-    publishing = heartbeat.of_this_process("publisher")
+    # A thread, and so a loop of its own that may hang; the learner's lines say enough of it.
+    publishing = heartbeat.of_this_process("publisher", log_seconds=math.inf)
     publisher = ParamsPublisher(
         client, on_round=lambda version: publishing.beat(Phase.PUBLISHING, version)
     )
@@ -94,6 +95,10 @@ def _train(
             "rejected_items": sum(sampler.rejected_items for sampler in samplers),
             "foreign_samples": foreign.count,
         }
+        heart.remark(
+            f"{frames:,} frames, {row['updates_per_second']:.1f} updates/s, "
+            f"waits for data {row['data_wait_fraction']:.0%}"
+        )
         report({"frames": frames, **row})
 
     with Prefetcher(*streams) as prefetcher:

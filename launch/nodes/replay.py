@@ -11,6 +11,7 @@ import reverb
 from launch import heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
+from launch.monitor.units import format_bytes
 from launch.nodes.tables import item_layout, replay_tables
 from launch.replay import replay_limit
 from launch.run_dir import RunDir
@@ -40,7 +41,10 @@ class ReplayNode(lp.ReverbNode):
             # Made on first use: the server it writes to runs in this very process.
             if not writer:
                 writer.append(telemetry.TelemetryWriter(reverb.Client(address), "replay"))
-            logging.info("%s", row)
+            heart.remark(f"{row.get('size', 0):,} steps held, {format_bytes(row['bytes'])}")
+            if "checkpoint_seconds" in row:
+                size = format_bytes(row["checkpoint_bytes"])
+                logging.info("checkpoint: %s in %.1f s", size, row["checkpoint_seconds"])
             writer[0](row)
 
         tables = self._priority_tables_fn()

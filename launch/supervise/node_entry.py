@@ -23,6 +23,7 @@ from launchpad.launch import worker_manager
 from launch.errors import ExitCode, GiveUpError
 from launch.program import make_program
 from launch.run_dir import RunDir
+from launch.supervise.node_log import set_up_log
 from launch.supervise.node_process import DUMP_SIGNAL, REPLAY_VARIABLE
 from reverb_server.client import OthersAwayError
 
@@ -73,9 +74,7 @@ def main(argv: list[str], replaced: Replaced | None = None) -> None:
     """Entry point of the process."""
     # Written without Python's help, so that a process that hangs can still say where.
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
+    set_up_log()
     _, root, role, index = argv
     try:
         run_node(RunDir(pathlib.Path(root)), role, int(index), replaced)
