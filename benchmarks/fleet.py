@@ -13,6 +13,7 @@ import json
 import pathlib
 import sys
 import time
+from collections.abc import Sequence
 from multiprocessing.synchronize import Event
 from typing import Any, NamedTuple
 
@@ -26,19 +27,24 @@ from benchmarks.background import CONTEXT, in_background
 from benchmarks.fleet_capacity import (
     LEARNER_UPDATES_PER_SECOND,
     PUBLISH_SECONDS,
+    Need,
     Point,
+    ServerCosts,
     extrapolate,
     fit_costs,
 )
 from benchmarks.fleet_picture import draw_fleet
 from launch import build
 from launch.config import PRESETS, Config
+from launch.monitor.units import format_number
 from launch.nodes.tables import item_layout
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
 from launch.profile.stages import make_draw
 from launch.run_dir import describe
+from launch.terminal import say
 from learner import acting
+from report.counted import counted
 from reverb_server.client import read_counts
 from reverb_server.params import ParamsPublisher, ParamsPuller
 from reverb_server.params_check import Counters, ParamsLimits
@@ -84,7 +90,7 @@ def _watch(
         inserts_per_second=(after.inserts - before.inserts) / elapsed,
         samples_per_second=(after.samples - before.samples) / elapsed,
         server_cores=used / elapsed,
-        pull_age_p99=float(np.percentile(seen, 99)) if seen else float("nan"),
+        pull_age_p99=float(np.percentile(seen, 99)) if seen else None,
     )
 
 
@@ -122,9 +128,9 @@ def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -
         )
         for _ in range(actors)
     ]
-    for puller in pullers:  # as actors do before they play
-        puller.wait_first(_START_SECONDS)
-    seen: list[float] = []
+    # As actors do before they play. A large fleet may be stopped before its first round is over.
+    first = [puller.wait_first(_START_SECONDS) for puller in pullers]
+    seen = [newest.age_seconds for newest in first if newest is not None]
     with ExperienceWriter(
         client, item_layout(config), num_streams=actors, should_stop=stop.is_set
     ) as writer:
@@ -150,15 +156,42 @@ def main(argv: list[str]) -> None:
     """Measures, prints, writes."""
     flags = tyro.cli(_Flags, args=argv)
     config = PRESETS["cpu"]
-    ratio = config.replay.samples_per_insert
-    console = Console()
-    points = [
-        measure(config, actors, flags.seconds, sample=sample)
-        for actors in (int(part) for part in flags.actors.split(","))
-        for sample in (False, True)
-    ]
+    points = measure_all(config, [int(part) for part in flags.actors.split(",")], flags.seconds)
     costs = fit_costs(points)
+    ratio = config.replay.samples_per_insert
     needs = [extrapolate(costs, actors, ratio) for actors in _EXTRAPOLATED]
+    _print(points, costs, needs, ratio)
+    flags.out.parent.mkdir(parents=True, exist_ok=True)
+    found = {
+        "points": [point._asdict() for point in points],
+        "server_core_ms": costs._asdict(),
+        "extrapolation": [need._asdict() for need in needs],
+        **describe(config),
+    }
+    flags.out.write_text(json.dumps(found, indent=2) + "\n")
+    image = flags.out.with_suffix(".png")
+    curve = [extrapolate(costs, 2**power, ratio) for power in range(11)]
+    draw_fleet(points, curve, image)
+    say(f"wrote {flags.out} and {image}")
+
+
+def measure_all(config: Config, sizes: Sequence[int], seconds: float) -> list[Point]:
+    """Every size, while nobody samples and while somebody does; says what it is at."""
+    points: list[Point] = []
+    todo = [(actors, sample) for actors in sizes for sample in (False, True)]
+    for number, (actors, sample) in enumerate(todo, start=1):
+        what = f"{counted(actors, 'actor')}, {'sampled' if sample else 'nobody samples'}"
+        say(f"{number} of {len(todo)}: {what}; starting it, then {seconds:g} s")
+        point = measure(config, actors, seconds, sample=sample)
+        say(f"  {point.inserts_per_second:,.0f} inserts/s, {point.server_cores:.2f} server cores")
+        points.append(point)
+    return points
+
+
+def _print(
+    points: Sequence[Point], costs: ServerCosts, needs: Sequence[Need], ratio: float
+) -> None:
+    console = Console()
     table = Table("actors", "inserts/s", "samples/s", "server cores", "pull age p99 (s)")
     for point in points:
         table.add_row(
@@ -166,7 +199,7 @@ def main(argv: list[str]) -> None:
             f"{point.inserts_per_second:,.0f}",
             f"{point.samples_per_second:,.0f}",
             f"{point.server_cores:.2f}",
-            f"{point.pull_age_p99:.1f}",
+            format_number(point.pull_age_p99, ".1f"),
         )
     console.print(table)
     console.print(
@@ -179,18 +212,6 @@ def main(argv: list[str]) -> None:
             f"speed, {need.cores_held:.1f} with a learner of {LEARNER_UPDATES_PER_SECOND:.0f} "
             "updates/s"
         )
-    flags.out.parent.mkdir(parents=True, exist_ok=True)
-    found = {
-        "points": [point._asdict() for point in points],
-        "server_core_ms": costs._asdict(),
-        "extrapolation": [need._asdict() for need in needs],
-        **describe(config),
-    }
-    flags.out.write_text(json.dumps(found, indent=2) + "\n")
-    image = flags.out.with_suffix(".png")
-    curve = [extrapolate(costs, 2**power, ratio) for power in range(11)]
-    draw_fleet(points, curve, image)
-    console.print(f"wrote {flags.out} and {image}")
 
 
 class _Flags(NamedTuple):

@@ -20,7 +20,7 @@ class Point(NamedTuple):
     inserts_per_second: float
     samples_per_second: float
     server_cores: float
-    pull_age_p99: float  # seconds since the newest parameters reached an actor
+    pull_age_p99: float | None  # seconds since the newest parameters reached an actor
 
 
 class ServerCosts(NamedTuple):

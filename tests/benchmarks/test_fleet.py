@@ -2,18 +2,36 @@
 
 import pytest
 
-from benchmarks.fleet import measure
+from benchmarks import fleet
 from benchmarks.fleet_capacity import Point, ServerCosts, extrapolate, fit_costs
-from launch.config import PRESETS
+from launch.config import PRESETS, Config
 
 
 def test_a_small_fleet_inserts_and_follows_the_parameters() -> None:
-    point = measure(PRESETS["cpu"], 1, 3.0, sample=False)
+    point = fleet.measure(PRESETS["cpu"], 1, 3.0, sample=False)
     assert point.actors == 1
     assert point.inserts_per_second > 0
     assert point.samples_per_second == 0
     assert point.server_cores > 0
     assert 0 <= point.pull_age_p99 < 60
+
+
+def test_it_says_what_it_measures_before_it_does(monkeypatch, capsys) -> None:
+    said_by_then = []
+
+    def measured(config: Config, actors: int, seconds: float, *, sample: bool) -> Point:
+        said_by_then.append(capsys.readouterr().out)
+        return Point(actors, 4000.0, 3000.0 * sample, 0.5, None)
+
+    monkeypatch.setattr(fleet, "measure", measured)
+    points = fleet.measure_all(PRESETS["cpu"], [1, 64], 5.0)
+    assert said_by_then[0] == "1 of 4: 1 actor, nobody samples; starting it, then 5 s\n"
+    assert said_by_then[3].splitlines() == [
+        "  4,000 inserts/s, 0.50 server cores",
+        "4 of 4: 64 actors, sampled; starting it, then 5 s",
+    ]
+    fleet._print(points, ServerCosts(0.05, 0.04, 0.6), [], 4.0)
+    assert "nan" not in capsys.readouterr().out.lower()
 
 
 def test_costs_are_found_from_points_made_with_them() -> None:
