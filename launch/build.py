@@ -233,6 +233,8 @@ def optimizer_options(config: Config) -> OptimizerOptions:
 
 def learner_periods(config: Config, *, serial: bool = False) -> Periods:
     """How often the learner publishes, reports and saves, and when it is done."""
+    per_version = config.learner.publish_period_updates * config.learner.batch_size
+    closing_steps = 2 * int(per_version / config.replay.samples_per_insert)
     return Periods(
         total_steps=config.total_steps,
         warmup_steps=config.replay.warmup_steps,
@@ -241,4 +243,6 @@ def learner_periods(config: Config, *, serial: bool = False) -> Periods:
         report_seconds=config.report_seconds,
         save_seconds=config.save_seconds(serial=serial),
         publish_between=not serial,
+        # In one process asking costs nothing, and what depends on the clock is not asked.
+        closing_steps=config.total_steps if serial else closing_steps,
     )

@@ -73,6 +73,9 @@ class Periods:
     # At the start, while idle and at the end too. Without, what is published when depends on the
     # updates alone: a run that is interrupted and resumed must not publish more often.
     publish_between: bool = True
+    # So near the end every update asks whether it was the last: more than is inserted between two
+    # versions.
+    closing_steps: int = 0
 
 
 def run_learner(
@@ -138,6 +141,8 @@ class _Loop:
         self._result = result
         if self._updates // self._periods.publish_updates > published:
             self._publish(state)
+        else:
+            self._publish_if_last(state)
         self._report_if_due()
         self._save_if_due(state)
 
@@ -145,6 +150,8 @@ class _Loop:
         """No data yet: actors still need the step count, and to hear that we are alive."""
         if self._periods.publish_between:
             self._publish(state)
+        else:
+            self._publish_if_last(state)
         self._report_if_due()
         self._save_if_due(state)
 
@@ -160,6 +167,13 @@ class _Loop:
         batch = self._edges.next_batch(timeout_seconds)
         self._waited_seconds += self._clock() - before
         return batch
+
+    def _publish_if_last(self, state: LearnerState) -> None:
+        if self._steps.total + self._periods.closing_steps < self._periods.total_steps:
+            return
+        self._read_counts()
+        if self._steps.total >= self._periods.total_steps:
+            self._publish(state)
 
     def _publish(self, state: LearnerState) -> None:
         self._read_counts()

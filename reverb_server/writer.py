@@ -69,7 +69,17 @@ class ExperienceWriter:
         An item is a slice of the stream that counts back from the newest row.
         """
         self._streams[stream].write(rows, items)
-        self._wait_for_room(self._streams[stream])
+        self._wait_for_room(self._streams[stream], self._max_pending_items)
+
+    def settle(self) -> None:
+        """Waits until the server has everything that was written so far."""
+        for stream in self._streams:
+            self._wait_for_room(stream, max_pending_items=0)
+
+    @property
+    def max_pending_items(self) -> int:
+        """Items of all streams that may be under way."""
+        return len(self._streams) * self._max_pending_items
 
     def __enter__(self) -> "ExperienceWriter":
         return self
@@ -81,10 +91,10 @@ class ExperienceWriter:
             for stream in self._streams:
                 stream.close()
 
-    def _wait_for_room(self, stream: "_Stream") -> None:
+    def _wait_for_room(self, stream: "_Stream", max_pending_items: int) -> None:
         started = time.monotonic()
         seconds = min(_WAIT_SECONDS, self._timeout_seconds)
-        while not stream.flush(self._max_pending_items, seconds):
+        while not stream.flush(max_pending_items, seconds):
             waited = time.monotonic() - started
             if self._should_stop():
                 break

@@ -202,6 +202,22 @@ def test_it_finishes_at_the_total_and_says_so_last() -> None:
     assert world.all("save") == [(10, 100)]
 
 
+def test_near_the_end_every_update_may_be_the_last() -> None:
+    world = World()
+    state = world.run(periods(total_steps=65, closing_steps=20), StepCounter())
+    assert int(state.updates) == 7
+    assert world.all("publish")[-2:] == [(5, 50, False), (7, 70, True)]
+
+
+@pytest.mark.parametrize("publish_between", [True, False])
+def test_a_starving_learner_that_asks_at_every_update_finishes_too(publish_between: bool) -> None:
+    world = World(arrival_seconds=NEVER)
+    world.run(
+        periods(total_steps=20, closing_steps=20, publish_between=publish_between), StepCounter()
+    )
+    assert world.all("publish")[-1] == (0, 20, True)
+
+
 def test_a_starving_learner_finishes_too() -> None:
     world = World(arrival_seconds=NEVER)
     world.run(periods(total_steps=20, idle_seconds=1.0), StepCounter())

@@ -52,6 +52,17 @@ def test_the_server_holds_each_frame_once(
     assert sum(rows for _, rows in stored) <= 1.5 * rows_appended
 
 
+def test_once_settled_the_server_has_counted_all_that_was_written(
+    make_server: MakeServer, connect: Connect
+) -> None:
+    client = connect(make_server(n_step=1))
+    with open_writer(client, num_streams=2, n_step=1) as target:
+        play(target, make_streams(2, [33, 33]), 1)
+        target.settle()
+        counted = read_counts(client, SINGLE).inserts
+    assert counted == read_counts(client, SINGLE).inserts == 2 * (66 - 2)
+
+
 def test_an_actor_with_another_window_than_the_table_is_refused(
     make_server: MakeServer, connect: Connect
 ) -> None:
