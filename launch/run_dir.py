@@ -117,18 +117,6 @@ class RunDir:
         self.root.chmod(0o700)
         write_atomically(self.config_file, json.dumps(describe(config), indent=2) + "\n")
 
-    def check_new(self) -> None:
-        """Refuses a folder that holds a run, or something else."""
-        if self.config_file.exists():
-            raise InputError(
-                f"run directory '{self.root}' holds a run already; continue it with --resume, "
-                "or choose another with --run-dir"
-            )
-        if self.root.exists() and (not self.root.is_dir() or any(self.root.iterdir())):
-            raise InputError(
-                f"run directory '{self.root}' exists and is not an empty folder; choose another"
-            )
-
     def is_there(self) -> bool:
         """Whether the folder still holds the run; a file system that hesitates does not say no."""
         try:

@@ -99,12 +99,11 @@ class Checkpointer:
             raise CheckpointError(f"{self._directory} has no checkpoint {step}; it has {kept}")
         return by_step[step]
 
-    def check_format(self) -> None:
-        """Raises CheckpointError if the newest readable checkpoint is of another version."""
-        self.newest_counters()
-
     def newest_counters(self) -> dict[str, Any] | None:
-        """The counters of the newest readable checkpoint, without its arrays; None if none is."""
+        """The counters of the newest readable checkpoint, without its arrays; None if none is.
+
+        Raises CheckpointError if it is of another version.
+        """
         for path in reversed(self._paths()):
             try:
                 with Archive(path) as stored:

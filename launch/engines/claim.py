@@ -11,6 +11,7 @@ from launch.errors import InputError
 from launch.names import check_printable
 from launch.run_dir import RunDir
 from launch.supervise.status_file import read_status
+from launch.supervise.supervisor import Outcome
 from report.config_fields import OPERATIONAL_FIELDS
 
 # How it is scored may change too: nothing that was learned depends on it.
@@ -55,8 +56,31 @@ def check_claim(run_dir: RunDir, config: Config, *, resume: bool) -> None:
     """Refuses what `claim` refuses, and writes nothing."""
     if resume:
         _check_resumable(run_dir, config)
-    else:
-        run_dir.check_new()
+        return
+    if run_dir.config_file.exists():
+        raise InputError(f"run directory '{run_dir.root}' holds a run already{_way_on(run_dir)}")
+    if run_dir.root.exists() and (not run_dir.root.is_dir() or any(run_dir.root.iterdir())):
+        raise InputError(
+            f"run directory '{run_dir.root}' exists and is not an empty folder; choose another"
+        )
+
+
+def _way_on(run_dir: RunDir) -> str:
+    """What may be done about a folder that holds a run: no way is named that would be refused."""
+    another = "choose another with --run-dir"
+    try:
+        config_to_resume(run_dir.root)
+    except InputError:
+        return f"; {another}"
+    status = read_status(run_dir)
+    if status is not None and status.alive:
+        return f", which is alive; look at it with vantage status, or {another}"
+    state = None if status is None else status.state
+    if state == Outcome.HOPELESS.value:
+        return f", which failed for good; {another}"
+    if state == Outcome.FINISHED.value:
+        return f", which is over; train it longer with --resume --frames, or {another}"
+    return f"; continue it with --resume, or {another}"
 
 
 def _check_resumable(run_dir: RunDir, config: Config) -> None:
@@ -70,9 +94,20 @@ def _check_resumable(run_dir: RunDir, config: Config) -> None:
     status = read_status(run_dir)
     if status is not None and status.alive:
         raise InputError(f"run directory '{run_dir.root}' is in use by a run that is still alive")
-    from learner.checkpoint import Checkpointer, CheckpointError  # JAX, and only to resume
+    done = _frames_done(run_dir, config)
+    if config.frames < min(done, stored.frames):
+        raise InputError(
+            f"cannot resume with frames={config.frames}: the run has trained for {done:,} frames "
+            "already; give it more, or drop the flag"
+        )
+
+
+def _frames_done(run_dir: RunDir, config: Config) -> int:
+    """Frames of the newest checkpoint; refuses one of another version."""
+    from launch.learner_state import saved_steps  # JAX, and only to resume
+    from learner.checkpoint import Checkpointer, CheckpointError
 
     try:
-        Checkpointer(run_dir.checkpoints).check_format()
+        return config.frames_of(saved_steps(Checkpointer(run_dir.checkpoints)))
     except CheckpointError as error:
         raise InputError(str(error)) from None

@@ -4,11 +4,17 @@ import signal
 
 import pytest
 
+from launch import build
 from launch.cli import main as cli
 from launch.config import PRESETS
 from launch.engines.options import HostsOptions, SlurmOptions
 from launch.engines.record import EngineRecord
+from launch.learner_state import save
 from launch.run_dir import RunDir
+from learner.checkpoint import Checkpointer
+from learner.divergence import FiniteGuard
+from learner.step_counter import StepCounter
+from tests.launch.tiny_run import tiny_config
 
 
 @pytest.fixture
@@ -51,3 +57,15 @@ def hosts_run(tmp_path, monkeypatch):
     run_dir.create(PRESETS["cpu"])
     EngineRecord("hosts", "c0ffee", HostsOptions(2, 3), SlurmOptions()).start(run_dir)
     return run_dir
+
+
+@pytest.fixture(scope="module")
+def scored_run(tmp_path_factory):
+    """A run directory with a checkpoint of untrained parameters."""
+    run_dir = RunDir(tmp_path_factory.mktemp("runs") / "run")
+    config = tiny_config()
+    run_dir.create(config)
+    state, _ = build.make_learner(config)
+    steps = StepCounter(total=400, last_inserts=400)
+    save(Checkpointer(run_dir.checkpoints), FiniteGuard(), state, steps)
+    return run_dir.root

@@ -330,7 +330,7 @@ def test_a_checkpoint_that_does_not_say_what_it_is_is_damage(
     newest = save(tmp_path, 1, 2)[-1]
     rewrite(newest, **{"__meta__.npy": header_of((len(meta),), "|u1") + meta})
     assert restored_step(tmp_path) == 1
-    Checkpointer(tmp_path).check_format()
+    Checkpointer(tmp_path).newest_counters()
 
 
 def test_a_pipe_under_the_name_of_a_checkpoint_is_not_waited_for(tmp_path: pathlib.Path) -> None:
@@ -357,5 +357,5 @@ def test_no_archive_whatever_is_in_it_does_more_than_be_restored_or_refused(
         whole[position : position + data.draw(st.integers(0, 8))] = junk
     path.write_bytes(whole)
     with contextlib.suppress(CheckpointError):
-        Checkpointer(tmp_path / "run").check_format()
+        Checkpointer(tmp_path / "run").newest_counters()
         Checkpointer(tmp_path / "run").restore(make_state(0.0))

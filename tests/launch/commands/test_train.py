@@ -58,9 +58,10 @@ def test_a_port_in_use_is_refused(refuse, tmp_path):
         assert not run.exists()
 
 
-def test_a_run_directory_that_holds_a_run_is_left_alone(refuse, tmp_path):
+def test_a_run_directory_that_holds_what_cannot_be_resumed_is_left_alone(refuse, tmp_path):
     (tmp_path / "config.json").write_text("{}")
-    assert "--resume" in refuse("train", "--run-dir", str(tmp_path))
+    message = refuse("train", "--run-dir", str(tmp_path))
+    assert message.endswith("holds a run already; choose another with --run-dir\n")
     assert (tmp_path / "config.json").read_text() == "{}"
 
 

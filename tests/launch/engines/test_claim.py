@@ -8,6 +8,7 @@ import time
 import pytest
 
 from launch import build
+from launch.cli import main as cli
 from launch.cli.argv import parse_train
 from launch.config import Config
 from launch.engines.claim import claim, config_to_resume
@@ -72,6 +73,36 @@ def test_a_schedule_of_another_length_is_given_at_the_start_and_not_changed_late
         pass
     flags = ("train", "--run-dir", str(run_dir.root), "--resume", "--schedule-frames", "20000")
     assert "was started with schedule_frames=10000" in refuse(*flags)
+
+
+def test_a_run_is_not_resumed_for_fewer_frames_than_it_has_trained(refuse, scored_run):
+    before = (scored_run / "config.json").read_text()
+    flags = ("train", "--run-dir", str(scored_run), "--resume", "--dry-run")
+    message = refuse(*flags, "--frames", "1200")
+    assert "cannot resume with frames=1200: the run has trained for 1,600 frames" in message
+    assert (scored_run / "config.json").read_text() == before
+    assert cli.run([*flags, "--frames", "1600"]) == 0
+    assert cli.run([*flags]) == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "resume"),
+    [
+        (None, "continue it with --resume", True),
+        ("stopped", "continue it with --resume", True),
+        ("finished", "train it longer with --resume --frames", True),
+        ("failed for good", "failed for good; choose another with --run-dir", False),
+        ("running", "which is alive; look at it with vantage status", False),
+    ],
+)
+def test_a_folder_that_holds_a_run_is_refused_with_a_way_that_works(
+    refuse, local_run, state, said, resume
+):
+    if state is not None:
+        write_host_status(local_run.status_file, state, started=1.0)
+    message = refuse("train", "--run-dir", str(local_run.root))
+    assert "holds a run already" in message and said in message
+    assert ("--resume" in message) == resume
 
 
 def test_another_ratio_belongs_to_what_is_learned_and_is_refused(refuse, local_run):
