@@ -50,7 +50,8 @@ def _look_at(run: pathlib.Path) -> _Seen:
         total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
     )
     try:
-        state.add(recent_rows(run_dir.metrics_file))
+        rows = recent_rows(run_dir.metrics_file)
+        state.add_since(rows, 0.0 if learner is None else learner.started)
     except ValueError as error:
         raise InputError(str(error)) from None
     snapshot = state.snapshot()

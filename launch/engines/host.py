@@ -19,6 +19,7 @@ import portpicker
 
 from launch import config_checks
 from launch.config import Config
+from launch.engines.ending import KILLED_TEXT, UNSAVED_TEXT
 from launch.engines.isolate import namespace_for
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
 from launch.engines.ownership import own_run
@@ -36,7 +37,7 @@ from launch.supervise.node_process import die_with_parent
 from launch.supervise.nodes_on_host import RelayNode, node_environment, supervise_nodes
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
+from launch.supervise.supervisor import Outcome
 from launch.terminal import complain, say, warn
 
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
@@ -188,6 +189,9 @@ class _Host:
         if outcome is Outcome.UNSAVED:
             complain(f"host {this_host()}: {UNSAVED_TEXT}")
             return self._stop.exit_code_unsaved
+        if outcome is Outcome.KILLED:
+            complain(f"host {this_host()}: {KILLED_TEXT}")
+            return ExitCode.FAILED
         if outcome is Outcome.STOPPED and self._stop.requested:
             return self._stop.exit_code
         return ExitCode.DONE

@@ -1,14 +1,13 @@
 """The local engine: all nodes of a run on this machine, supervised until training is over."""
 
 import contextlib
-from collections.abc import Callable
-from typing import NamedTuple
 
 from launch import config_checks
 from launch.config import Config
 from launch.device import Device, DeviceName, find_device, unused_accelerator
 from launch.engines.claim import check_claim, claim, run_dir_of
 from launch.engines.dry_run import show_resolved
+from launch.engines.ending import conclude
 from launch.engines.isolate import namespace_for
 from launch.engines.options import Isolation, TrainRequest
 from launch.errors import ExitCode
@@ -18,8 +17,7 @@ from launch.run_dir import RunDir
 from launch.supervise.namespace import Namespace
 from launch.supervise.nodes_on_host import NODE_MODULE, replay_port, supervise_nodes
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import UNSAVED_TEXT, Outcome
-from launch.terminal import complain, say, warn
+from launch.terminal import say, warn
 from report.counted import counted
 
 
@@ -69,7 +67,8 @@ def _train_in_processes(
     address = f"localhost:{port}"
     run_dir.publish_address(address)
     run_dir.stop_file.unlink(missing_ok=True)
-    _introduce(config, run_dir, f"on port {port}{' of its own network' if namespace else ''}")
+    where = f"port {port}{' of its own network' if namespace else ''}"
+    _introduce(config, run_dir, f"Reverb on {where}, replay")
     names = node_names(config)
     crowded = config_checks.crowd_warning(names)
     if crowded is not None:
@@ -85,54 +84,14 @@ def _train_in_processes(
         namespace=namespace,
         node_module=node_module,
     )
-    return _conclude(outcome, run_dir, stop)
+    return conclude(outcome, run_dir.root, stop)
 
 
-def _introduce(config: Config, run_dir: RunDir, where: str) -> None:
+def _introduce(config: Config, run_dir: RunDir, replay: str) -> None:
     estimate = replay_bytes_estimate(config) / 2**30
     say(
         f"{config.learner.algorithm} on {config.environment.game}: {config.frames:,} frames, "
         f"{counted(config.actor.actors, 'actor')} x "
         f"{counted(config.actor.envs_per_actor, 'game')}, seed {config.seed}"
     )
-    say(f"run directory {run_dir.root}, Reverb {where}, replay up to {estimate:.1f} GiB")
-
-
-class _Ending(NamedTuple):
-    """How a run that ended so says it, and with which code."""
-
-    say: Callable[[str], None]
-    text: str
-    code: Callable[[StopSignals], ExitCode]
-
-
-def _failed(stop: StopSignals) -> ExitCode:
-    del stop
-    return ExitCode.FAILED
-
-
-_RESUME = "continue with: vantage train --run-dir {root} --resume"
-_ENDINGS = {
-    Outcome.FINISHED: _Ending(say, "finished; see {root}", lambda stop: ExitCode.DONE),
-    Outcome.STOPPED: _Ending(
-        say,
-        f"stopped; {_RESUME}",
-        lambda stop: stop.exit_code if stop.requested else ExitCode.DONE,
-    ),
-    Outcome.UNSAVED: _Ending(
-        complain, f"{UNSAVED_TEXT}; {_RESUME}", lambda stop: stop.exit_code_unsaved
-    ),
-    Outcome.FAILED: _Ending(complain, f"the run failed; {_RESUME}", _failed),
-    Outcome.HOPELESS: _Ending(
-        complain, "the run failed for good, as it would again; {root} keeps what it saved", _failed
-    ),
-    Outcome.LOST: _Ending(
-        complain, "run directory '{root}' was deleted or moved while the run was alive", _failed
-    ),
-}
-
-
-def _conclude(outcome: Outcome, run_dir: RunDir, stop: StopSignals) -> ExitCode:
-    ending = _ENDINGS[outcome]
-    ending.say(ending.text.replace("{root}", str(run_dir.root)))
-    return ending.code(stop)
+    say(f"run directory {run_dir.root}, {replay} up to {estimate:.1f} GiB")

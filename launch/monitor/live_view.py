@@ -65,6 +65,8 @@ def _facts(snapshot: Snapshot) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
+    if snapshot.phase is not None:
+        table.add_row("now", str(snapshot.phase))
     table.add_row("rates", _rates(snapshot))
     table.add_row("learner", _learner(snapshot))
     table.add_row("ratio", _samples_per_insert(snapshot))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from report.metrics_file import Row, fault_of
 from report.plain_text import plain
 
-_PERIOD_SECONDS = 1.0
+PERIOD_SECONDS = 1.0
 # The pause before a failed sink is tried again doubles from the first to the last.
 _FIRST_RETRY_PASSES = 10
 _LAST_RETRY_PASSES = 320
@@ -31,22 +31,33 @@ def run_monitor(
     `sinks` write them, by the names that messages call them by. After the stop, what is left is
     drained once more. An exception from `drain` ends the monitor.
     """
-    checked = _RowCheck()
-    written = [_Sink(name, write_fn) for name, write_fn in sinks.items()]
-
-    def run_pass(*, is_last: bool) -> None:
-        rows = checked(drain())
-        for sink in written:
-            sink.write(rows, is_last=is_last)
-
+    written = Sinks(sinks)
     try:
-        run_pass(is_last=False)
-        while not should_stop(_PERIOD_SECONDS):
-            run_pass(is_last=False)
-        run_pass(is_last=True)
+        written.write(drain(), is_last=False)
+        while not should_stop(PERIOD_SECONDS):
+            written.write(drain(), is_last=False)
+        written.write(drain(), is_last=True)
     finally:
-        checked.report_losses()
-        for sink in written:
+        written.report_losses()
+
+
+class Sinks:
+    """All destinations of a run's rows; none of them costs another a row."""
+
+    def __init__(self, sinks: Mapping[str, Callable[[list[Row]], None]]):
+        self._check = _RowCheck()
+        self._sinks = [_Sink(name, write_fn) for name, write_fn in sinks.items()]
+
+    def write(self, rows: list[Row], *, is_last: bool) -> None:
+        """One pass, every PERIOD_SECONDS: the rows since the last one, to whoever takes them."""
+        good = self._check(rows)
+        for sink in self._sinks:
+            sink.write(good, is_last=is_last)
+
+    def report_losses(self) -> None:
+        """Says at the end what was not written."""
+        self._check.report_losses()
+        for sink in self._sinks:
             sink.report_losses()
 
 

@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from launch.monitor.run_phase import RunPhase
 from report.metrics_file import Row
 
 _RATE_WINDOW_SECONDS = 60.0
@@ -20,6 +21,7 @@ NUM_RETURNS = 20
 # A learner that reports is never silent for longer than this.
 _MISSED_REPORTS = 3
 _OLD_SECONDS = 30.0
+_LEARNER_RATES = ("updates_per_second", "data_wait_fraction")
 
 
 class Actor(NamedTuple):
@@ -72,6 +74,13 @@ class Snapshot(NamedTuple):
     evaluation: Evaluation | None
     replay: Replay | None
     learner_time: float | None  # Of the learner's newest row, by the clock of its host.
+    phase: RunPhase | None = None  # None where only rows are known.
+
+    def in_phase(self, phase: RunPhase) -> "Snapshot":
+        """The same run, of which more is known than its rows say."""
+        if phase.trains:
+            return self._replace(phase=phase)
+        return self._replace(phase=phase, eta_seconds=None)
 
     def as_of(self, now: float, report_seconds: float) -> "Snapshot":
         """The same at a later moment, by the clock of the learner's host.
@@ -120,6 +129,30 @@ class RunState:
         """Takes rows in the order they were written."""
         for row in rows:
             self._add(row)
+
+    def add_since(self, rows: Iterable[Row], started: float) -> None:
+        """As `add`, of a run that was last started then, by the clock of the learner's host."""
+        rows = list(rows)
+        # Actors may be on other hosts, with other clocks; the order of rows is the same.
+        earlier = [
+            i for i, row in enumerate(rows) if not _is_actor(row["role"]) and row["time"] < started
+        ]
+        first = earlier[-1] + 1 if earlier else 0
+        self.add(rows[:first])
+        self.begin()
+        self.add(rows[first:])
+
+    def begin(self) -> None:
+        """What follows is of a new start: rates, and the actors that had them, are of the past."""
+        self.begin_rate()
+        for role in filter(_is_actor, list(self._latest)):
+            del self._latest[role], self._heard_at[role]
+        for key in (*_LEARNER_RATES, "time"):
+            self._latest.get("learner", {}).pop(key, None)
+
+    def begin_rate(self) -> None:
+        """Frames are counted on, but their rate is that from now on."""
+        self._progress.begin_rate()
 
     def _add(self, row: Row) -> None:
         role, time, frames = row["role"], float(row["time"]), int(row["frames"])
@@ -178,7 +211,7 @@ class RunState:
 
     def _actors(self) -> tuple[Actor, ...]:
         """All actors heard of, in the order of their numbers."""
-        roles = [role for role in self._latest if role.startswith("actor/")]
+        roles = filter(_is_actor, self._latest)
         # Shorter first puts actor/10 after actor/9.
         return tuple(self._actor(role) for role in sorted(roles, key=lambda r: (len(r), r)))
 
@@ -217,6 +250,9 @@ class _Progress:
         while len(self._points) > 2 and self._points[1][0] <= time - _RATE_WINDOW_SECONDS:
             self._points.popleft()
 
+    def begin_rate(self) -> None:
+        self._points.clear()
+
     def frames_per_second(self) -> float | None:
         if len(self._points) < 2:
             return None
@@ -237,6 +273,10 @@ def _replay(values: dict[str, float]) -> Replay:
         checkpoint_seconds=values.get("checkpoint_seconds"),
         checkpoint_bytes=_count(values.get("checkpoint_bytes")),
     )
+
+
+def _is_actor(role: str) -> bool:
+    return role.startswith("actor/")
 
 
 def _is_number(value: Any) -> bool:

@@ -5,7 +5,6 @@ import os
 import pathlib
 import socket
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -13,14 +12,14 @@ import portpicker
 
 from launch.config import Config
 from launch.layout import NodeName
-from launch.monitor.follow import MetricsFollower
-from launch.monitor.snapshot import RunState
-from launch.monitor.view import View, make_view
+from launch.monitor.display import RunDisplay
+from launch.monitor.view import make_view
 from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
 from launch.supervise.compile_cache import new_compile_cache
 from launch.supervise.namespace import Namespace
-from launch.supervise.node_process import REPLAY_VARIABLE, NodeSpec
+from launch.supervise.node_process import REPLAY_VARIABLE, NodeProcess, NodeSpec
+from launch.supervise.phases import RunPhases
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
 from launch.terminal import make_console, say
@@ -89,9 +88,13 @@ def supervise_nodes(
     namespace, if there is one, and reach replay at its address there. When another host has
     `taken_over`, the nodes are killed: their checkpoints would spoil its own.
     """
-    # Every host could draw the picture from the shared file; one is enough.
-    view = make_view(make_console()) if any(name.role == "monitor" for name in names) else None
+    display = _make_display(config, run_dir, names)
+    phase_of = RunPhases(config.replay.warmup_steps)
     colocate = config.replay.colocate
+
+    def show(nodes: Sequence[NodeProcess]) -> None:
+        if display is not None:
+            display.show(phase_of(nodes))
 
     def end_asked() -> Outcome | None:
         if not run_dir.is_there():
@@ -113,15 +116,15 @@ def supervise_nodes(
         restart_variable=RESTART_VARIABLE,
         status_file=status_file,
         end_asked=end_asked,
-        on_tick=_make_display(config, run_dir, view),
+        on_tick=show,
         on_event=say,
     )
     stop.install(supervisor.kill)
     try:
         return supervisor.run()
     finally:
-        if view is not None:
-            view.close()
+        if display is not None:
+            display.close()
 
 
 def replay_port(config: Config) -> int:
@@ -190,25 +193,8 @@ def _placed(spec: NodeSpec, replay_address: str, namespace: Namespace | None) ->
     )
 
 
-def _make_display(config: Config, run_dir: RunDir, view: View | None) -> Callable[[], None]:
-    if view is None:
-        return lambda: None
-    follower = MetricsFollower(run_dir.metrics_file)
-    state = RunState(
-        total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
-    )
-
-    said: set[str] = set()
-
-    def display() -> None:
-        try:
-            state.add(follower.poll())
-            # The view is on the learner's host, whose clock is in the learner's rows.
-            view.update(state.snapshot().as_of(time.time(), config.report_seconds))
-        except Exception as error:
-            # A picture is not worth a run, whatever is wrong with it: say it once.
-            if str(error) not in said:
-                say(f"cannot show progress: {error}")
-            said.add(str(error))
-
-    return display
+def _make_display(config: Config, run_dir: RunDir, names: Sequence[NodeName]) -> RunDisplay | None:
+    """Every host could draw the picture from the shared file; the one with the monitor does."""
+    if not any(name.role == "monitor" for name in names):
+        return None
+    return RunDisplay(config, run_dir, make_view(make_console()))

@@ -20,6 +20,13 @@ class Standstill(NamedTuple):
         return f"made no progress for {self.seconds:.0f} s (last: {self.last})"
 
 
+class Heard(NamedTuple):
+    """What a loop said last, and whether it did anything but start and wait."""
+
+    beat: Beat
+    has_worked: bool
+
+
 class _Loop:
     """One loop, since its first beat."""
 
@@ -121,9 +128,16 @@ class Progress:
         """The furthest it got by a number that goes on over restarts; None if it has none."""
         return max((n for loop in self._heard() if (n := loop.furthest) is not None), default=None)
 
+    def heard(self, loop: str) -> Heard | None:
+        """What a loop said last; None if it has said nothing, or there is no such loop."""
+        if loop not in self._loops:
+            return None
+        return Heard(self._loops[loop].last, self._loops[loop].has_worked)
+
     def finished(self, loop: str) -> bool:
         """Whether a loop has said that its work is done."""
-        return loop in self._loops and self._loops[loop].last.phase is Phase.FINISHED
+        heard = self.heard(loop)
+        return heard is not None and heard.beat.phase is Phase.FINISHED
 
     def __str__(self) -> str:
         return ", ".join(str(loop.last) for loop in self._heard())

@@ -37,7 +37,8 @@ class HostStatus(NamedTuple):
     host: str
     pid: int
     job: str | None  # of Slurm, if it started the supervisor
-    updated: float  # when it wrote, by the clock of its host
+    started: float  # when it began, by the clock of its host
+    updated: float  # when it wrote, by the same clock
     silent_seconds: float | None  # since then; None if it lives, or where nobody can tell
     nodes: list[dict[str, Any]]
     problem: str | None  # why the host could not join, or why its file cannot be read
@@ -132,7 +133,9 @@ def _host_status(path: pathlib.Path, words: _Words, *, alive: bool) -> HostStatu
     stored = words.stored
     silent_seconds = None if alive else file_age_seconds(path)
     if stored is None:
-        return HostStatus(alive, "unknown", "?", 0, None, 0.0, silent_seconds, [], words.problem)
+        return HostStatus(
+            alive, "unknown", "?", 0, None, 0.0, 0.0, silent_seconds, [], words.problem
+        )
     unfinished = stored["state"] in _ALIVE
     return HostStatus(
         alive=alive,
@@ -140,6 +143,7 @@ def _host_status(path: pathlib.Path, words: _Words, *, alive: bool) -> HostStatu
         host=stored["host"],
         pid=stored["pid"],
         job=stored.get("job"),
+        started=stored.get("started", 0.0),
         updated=stored["updated"],
         silent_seconds=silent_seconds,
         nodes=stored["nodes"],
@@ -161,7 +165,7 @@ def _read(path: pathlib.Path) -> _Words | None:
 def _check(stored: Any) -> None:
     """Raises ValueError for what no supervisor writes; KeyError and TypeError say enough."""
     texts = [stored["state"], stored["host"], stored.get("problem") or "", stored.get("job") or ""]
-    numbers = [stored["pid"], stored["updated"]]
+    numbers = [stored["pid"], stored.get("started", 0.0), stored["updated"]]
     for node in stored["nodes"]:
         texts += [node["role"], node["host"] or "", node["state"], node.get("progress") or ""]
         numbers += [node["index"], node["pid"] or 0, node["restarts"]]

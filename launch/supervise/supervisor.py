@@ -22,9 +22,6 @@ from launch.supervise.status_file import write_host_status
 
 _TICK_SECONDS = 0.2
 _STATUS_SECONDS = 2.0
-UNSAVED_TEXT = (
-    "stopped, but the last checkpoint was not written (is the disk full?); the one before is kept"
-)
 _KILL_SECONDS = 10.0  # for the kernel to reap what got SIGKILL
 
 
@@ -34,6 +31,7 @@ class Outcome(enum.Enum):
     FINISHED = "finished"
     STOPPED = "stopped"
     UNSAVED = "stopped without a last checkpoint"
+    KILLED = "killed"  # by a second Ctrl-C, before its last checkpoints were written
     FAILED = "failed"
     HOPELESS = "failed for good"  # and would again
     LOST = "lost"  # its folder is gone
@@ -62,7 +60,7 @@ class Supervisor:
         restart_variable: str,
         status_file: pathlib.Path,
         end_asked: Callable[[], Outcome | None],
-        on_tick: Callable[[], None],
+        on_tick: Callable[[Sequence[NodeProcess]], None],
         on_event: Callable[[str], None],
     ):
         """`stop_steps` are for a stop in mid-training, `finish_steps` after the last update."""
@@ -71,6 +69,7 @@ class Supervisor:
         self._stop_steps, self._finish_steps = stop_steps, finish_steps
         self._status_file = status_file
         self._end_asked = end_asked
+        self._asked_end: Outcome | None = None
         self._on_tick, self._on_event = on_tick, on_event
         self._kill_now = False
         self._own_time = OwnTime()
@@ -99,7 +98,7 @@ class Supervisor:
     def _supervise(self) -> Outcome:
         while True:
             self._tick()
-            asked = self._end_asked()
+            asked = self._asked()
             if asked is not None:
                 return self._end(asked, self._stop_steps)
             failed = [node for node in self._nodes if node.state is State.FAILED]
@@ -111,6 +110,12 @@ class Supervisor:
             if finishing and all(node.finished for node in finishing):
                 return self._end(Outcome.FINISHED, self._finish_steps)
 
+    def _asked(self) -> Outcome | None:
+        """The end that was asked for, which nobody takes back."""
+        if self._asked_end is None:
+            self._asked_end = self._end_asked()
+        return self._asked_end
+
     def _end(self, outcome: Outcome, steps: Sequence[StopStep]) -> Outcome:
         self._run_state = "stopping"
         if outcome is Outcome.REPLACED:
@@ -119,8 +124,12 @@ class Supervisor:
         self._restartable = frozenset().union(*(step.roles for step in steps if not step.ask))
         for step in steps:
             self._stop([n for n in self._nodes if n.spec.name.role in step.roles], step)
+            asked = None if step.ask else self._asked()
+            if asked is not None:
+                # Nobody waits any longer for what was to end by itself.
+                return self._end(asked, self._stop_steps)
         if outcome is Outcome.STOPPED and any(node.unsaved for node in self._nodes):
-            outcome = Outcome.UNSAVED
+            outcome = Outcome.KILLED if self._kill_now else Outcome.UNSAVED
         self._run_state = outcome.value
         return outcome
 
@@ -128,20 +137,25 @@ class Supervisor:
         if step.ask:
             for node in nodes:
                 node.request_stop()
-        if self._wait(nodes, step.seconds):
+        if self._wait(nodes, step.seconds, unless_asked=not step.ask):
             return
         for node in nodes:
             if node.alive:
-                self._on_event(f"{node.label} did not stop within {step.seconds:.0f} s: killed")
+                if not self._kill_now:
+                    self._on_event(f"{node.label} did not stop within {step.seconds:.0f} s: killed")
                 node.signal(signal.SIGKILL)
         self._wait(nodes, _KILL_SECONDS)
 
-    def _wait(self, nodes: Sequence[NodeProcess], seconds: float) -> bool:
+    def _wait(
+        self, nodes: Sequence[NodeProcess], seconds: float, *, unless_asked: bool = False
+    ) -> bool:
         """Waits until the nodes have ended; False when time is up or patience is (Ctrl-C)."""
         deadline = time.monotonic() + seconds
         while any(node.is_up or self._comes_back(node) for node in nodes):
             if self._kill_now or time.monotonic() > deadline:
                 return False
+            if unless_asked and self._asked() is not None:
+                return True
             self._tick()
         self._tick()
         return True
@@ -161,7 +175,7 @@ class Supervisor:
             if (node.state, node.restarts, node.problem) != before:
                 self._announce(node)
         self._write_status(force=False)
-        self._on_tick()
+        self._on_tick(self._nodes)
         time.sleep(_TICK_SECONDS)
 
     def _announce(self, node: NodeProcess) -> None:

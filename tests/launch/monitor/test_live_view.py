@@ -5,6 +5,7 @@ import io
 from rich.console import Console
 
 from launch.monitor.live_view import LiveView
+from launch.monitor.run_phase import RunPhase
 from launch.monitor.snapshot import Snapshot
 from tests.launch.monitor.busy_run import busy_run, snapshot_of
 from tests.report.metric_rows import actor_row, learner_row
@@ -66,7 +67,17 @@ def test_a_silent_actor_is_named_and_left_out_of_the_sum() -> None:
 
 def test_it_shows_a_run_that_has_not_reported_yet() -> None:
     lines = rendered_lines(snapshot_of([], total_frames=1000))
-    assert any("0/1k frames 0.0% ETA -" in line for line in lines)
+    assert any(line.endswith("0/1k frames 0.0%") for line in lines)
+
+
+def test_it_shows_what_a_run_does_before_it_trains() -> None:
+    phase = RunPhase("filling replay", 3.0, "3,120/5,000")
+    lines = rendered_lines(busy_run().in_phase(phase))
+    assert ["now", "filling", "replay", "3,120/5,000"] in [line.split() for line in lines]
+    assert any("12.5M/200M frames 6.2%" in line for line in lines)
+    assert not any("ETA" in line for line in lines)
+    trains = rendered_lines(busy_run().in_phase(RunPhase("training")))
+    assert any("ETA 10h 25m" in line for line in trains)
 
 
 def test_a_diverged_loss_is_shown_as_nan() -> None:

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from launch.monitor.snapshot import RunState
 from report.metrics_file import Row
 from tests.launch.monitor.busy_run import busy_run, snapshot_of
 from tests.report.metric_rows import actor_row, learner_row
@@ -144,6 +145,33 @@ def test_rates_that_the_learner_does_not_repeat_are_not_shown_as_present_ones() 
         assert all(actor.frames_per_second is None for actor in later.actors)
         assert (later.updates, later.frames) == (busy.updates, busy.frames)
     assert busy.as_of(1149.0, report_seconds=50.0) == busy
+
+
+def test_a_new_start_has_neither_rates_nor_actors_of_the_one_before() -> None:
+    state = RunState(total_frames=10**6, target_samples_per_insert=8.0)
+    old = [learner_row(10.0 * k, 1000 * k, updates=k, updates_per_second=50.0) for k in range(3)]
+    actor = actor_row(0, time=20.0, frames=2000, frames_per_second=90.0, epsilon=0.5)
+    state.add([*old, actor])
+    state.begin()
+    begun = state.snapshot()
+    assert (begun.frames, begun.updates, begun.learner_time) == (2000, 2, None)
+    assert begun.frames_per_second is begun.eta_seconds is begun.updates_per_second is None
+    assert begun.actors == ()
+    # Half a minute later: the pause is in no rate.
+    state.add([learner_row(50.0 + 10 * k, 2000 + 500 * k, updates_per_second=7.0) for k in (0, 1)])
+    later = state.snapshot()
+    assert (later.frames_per_second, later.updates_per_second) == (50.0, 7.0)
+
+
+def test_rows_from_before_the_last_start_give_no_rate_to_it() -> None:
+    rows = [learner_row(10.0 * k, 1000 * k, updates_per_second=50.0) for k in range(6)]
+    late = actor_row(0, time=3.0, frames=5000, frames_per_second=90.0)  # its clock is behind
+    for started, rate in ((0.0, 100.0), (35.0, 100.0), (55.0, None)):
+        state = RunState(total_frames=10**6, target_samples_per_insert=8.0)
+        state.add_since([*rows, late], started)
+        snapshot = state.snapshot()
+        assert (snapshot.frames, snapshot.frames_per_second) == (5000, rate)
+        assert len(snapshot.actors) == 1
 
 
 def test_a_finished_run_has_eta_zero_without_rates_too() -> None:

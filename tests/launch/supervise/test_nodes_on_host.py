@@ -94,16 +94,3 @@ def test_nodes_do_not_ask_a_proxy_for_the_way_to_another_host(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://proxy:3128")
     assert "http_proxy" not in nodes_on_host.node_environment("actor")
     assert "http_proxy" not in nodes_on_host.node_environment("learner")
-
-
-def test_nothing_that_displays_ends_a_supervisor_and_it_is_said_once(local_run, capsys):
-    class BrokenView:
-        def update(self, snapshot: object) -> None:
-            raise OverflowError("cannot convert float infinity to integer")
-
-    display = nodes_on_host._make_display(local_run.load_config(), local_run, BrokenView())
-    display()
-    local_run.metrics_file.write_text('{"time": 1, "role": "learner", "frames": 1e999}\n' * 3)
-    display()
-    said = capsys.readouterr().out
-    assert said == "cannot show progress: cannot convert float infinity to integer\n"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,7 +16,7 @@ from launch import heartbeat
 from launch.errors import ExitCode
 from launch.heartbeat import Beat, Phase
 from launch.layout import NodeName
-from launch.supervise.node_process import NodeSpec
+from launch.supervise.node_process import NodeProcess, NodeSpec
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
 
 WAIT_SECONDS = 60.0
@@ -67,12 +68,14 @@ class Site:
         return str(self.root / f"{name}.ready")
 
     def supervisor(
-        self, specs: list[NodeSpec], *, stop_when=lambda: False, **options
+        self, specs: list[NodeSpec], *, stop_when=lambda: False, on_tick=lambda: None, **options
     ) -> Supervisor:
         deadline = time.monotonic() + WAIT_SECONDS
 
-        def on_tick() -> None:
+        def tick(nodes: Sequence[NodeProcess]) -> None:
+            assert len(nodes) == len(specs)
             assert time.monotonic() < deadline, self.events
+            on_tick()
 
         options.setdefault("stop_steps", [StopStep(frozenset({"a", "b", "main"}), 10.0)])
         options.setdefault("finish_steps", options["stop_steps"])
@@ -82,7 +85,7 @@ class Site:
             specs,
             finishing_role="main",
             restart_variable="RESTART",
-            on_tick=on_tick,
+            on_tick=tick,
             on_event=self.events.append,
             **options,
         )
@@ -134,6 +137,42 @@ def test_a_node_that_will_not_stop_is_killed(site):
     assert supervisor.run() is Outcome.STOPPED
     assert any("main-0 did not stop" in event for event in site.events)
     assert site.states() == {"main-0": "stopped"}
+
+
+def test_a_second_interrupt_kills_at_once_and_blames_no_node(site):
+    main = site.spec("main", f"{beat('main', Phase.UPDATING)}\n{POLITE}", saves=True)
+    asked: list[bool] = []
+
+    def up() -> bool:
+        both = site.order_file.read_text() == "up" and os.path.exists(site.ready(main.name))
+        asked.extend([True] * both)
+        return both
+
+    supervisor = site.supervisor(
+        [site.spec("a", STUBBORN), main],
+        stop_when=up,
+        stop_steps=[StopStep(frozenset({role}), WAIT_SECONDS) for role in ("a", "main")],
+        on_tick=lambda: supervisor.kill() if asked else None,
+    )
+    assert supervisor.run() is Outcome.KILLED
+    assert site.events == []
+    assert json.loads((site.root / "status.json").read_text())["state"] == "killed"
+
+
+def test_an_interrupt_while_the_last_scores_are_awaited_stops_in_order(site):
+    scores = site.spec("a", POLITE)
+
+    def interrupted() -> bool:
+        return supervisor._run_state == "stopping" and os.path.exists(site.ready(scores.name))
+
+    supervisor = site.supervisor(
+        [scores, site.spec("main", "pass")],
+        stop_when=interrupted,
+        finish_steps=[StopStep(frozenset({"a"}), WAIT_SECONDS, ask=False)],
+    )
+    assert supervisor.run() is Outcome.STOPPED
+    assert site.states() == {"a-0": "stopped", "main-0": "done"}
+    assert site.order_file.read_text() == "a-0 "
 
 
 def test_a_node_known_to_end_by_itself_is_waited_for(site):
