@@ -66,7 +66,7 @@ def _look_at(path: pathlib.Path) -> Listed | None:
 
 
 def _with_state(run: Listed, status: HostStatus | None) -> Listed:
-    """A serial run, or one that was copied in parts, says nothing of its state."""
+    """A run that was copied in parts says nothing of its state."""
     if status is not None:
         return run._replace(state=status.state)
     return run if run.frames else run._replace(state="not started")

@@ -10,7 +10,7 @@ from launch.engines.dry_run import show_resolved
 from launch.engines.ending import conclude
 from launch.engines.isolate import namespace_for
 from launch.engines.options import Isolation, TrainRequest
-from launch.errors import ExitCode
+from launch.errors import ExitCode, InputError
 from launch.layout import node_names
 from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
@@ -30,6 +30,8 @@ def train_locally(
 ) -> ExitCode:
     """Runs a training run to its end, on this machine."""
     config_checks.check_config(config)
+    if request.serial and config.replay.prioritized:
+        raise InputError("--serial samples uniformly; drop --prioritized")
     names = node_names(config)
     # In one process there are no actors, and nobody shares a core.
     alone = [name for name in names if name.role == "learner"]
@@ -47,8 +49,9 @@ def train_locally(
         run_dir.engine_file.unlink(missing_ok=True)
         _announce(device, config.learner.device)
         if request.serial:
+            _introduce(config, run_dir, "replay in this process")
             # Here, because JAX is not needed to supervise.
-            from launch.engines.serial.system import train_serially
+            from launch.engines.serial.run import train_serially
 
             return train_serially(config, run_dir)
         return _train_in_processes(config, run_dir, port, namespace, node_module)

@@ -1,4 +1,4 @@
-"""`vantage train --serial`: the whole system in one process, deterministic for a seed.
+"""The whole system in one process, deterministic for a seed.
 
 The learner's loop is the driver: whenever it asks for a batch, the actors play until the
 sample-to-insert ratio allows one. Actors, windows, update, evaluation, checkpoints and metrics are
@@ -11,8 +11,8 @@ parameters of one that was not.
 
 import functools
 import logging
-import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,6 +20,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from actors.loop import ActingParams, Actor, ActorEdges
+from actors.n_step import Increment
 from actors.resume import RecordedBatch
 from launch import build
 from launch.best_params import BestKeeper
@@ -32,44 +33,38 @@ from launch.engines.serial.stored_parts import (
     join_parts,
     split_parts,
 )
-from launch.errors import ExitCode, GiveUpError, InputError
 from launch.learner_state import gives_up_when_diverged, restore, save
-from launch.monitor.plain_view import PlainView
-from launch.monitor.snapshot import RunState
+from launch.monitor.run_phase import SCORING, TRAINING, filling
+from launch.nodes.acting_heartbeat import Greedy
 from launch.run_dir import RunDir
 from launch.seeds import environment_seed, seed_for
-from launch.terminal import complain
 from learner import acting
 from learner.background_save import finished_save
 from learner.checkpoint import Checkpointer
 from learner.divergence import FiniteGuard
 from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.step_counter import StepCounter
-from learner.update import LearnerState
-from report.metrics_file import MetricsFile
-
-
-def train_serially(config: Config, run_dir: RunDir) -> ExitCode:
-    """Trains to the end, or until Ctrl-C."""
-    if config.replay.prioritized:
-        raise InputError("--serial samples uniformly; drop --prioritized")
-    build.prepare_learner_process(config)
-    system = SerialSystem(config, run_dir)
-    signal.signal(signal.SIGINT, lambda *_: system.request_stop())
-    signal.signal(signal.SIGTERM, lambda *_: system.request_stop())
-    try:
-        system.run()
-    except GiveUpError as error:
-        complain(str(error))
-        return ExitCode.FAILED
-    return ExitCode.INTERRUPTED if system.stop_requested else ExitCode.DONE
+from learner.transitions import Column, Transition
+from learner.update import LearnerState, UpdateResult
+from report.metrics_file import MetricsFile, Row
 
 
 class SerialSystem:
     """All roles of a run, called in turn."""
 
-    def __init__(self, config: Config, run_dir: RunDir):
+    def __init__(
+        self,
+        config: Config,
+        run_dir: RunDir,
+        *,
+        record: Callable[[Row], None] | None = None,
+        on_tick: Callable[[str, str], bool] = lambda name, extent: False,
+    ):
+        """`record` takes rows of metrics, by default for the run's file. `on_tick` is told often
+        which phase it is in, and how far; it returns whether to stop."""
         self._config = config
+        self._on_tick = on_tick
+        self._phase = "starting", ""
         self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
         self._best = BestKeeper(run_dir.best)
         fresh, self._update = build.make_learner(config)
@@ -82,16 +77,17 @@ class SerialSystem:
             capacity_steps=config.replay.replay_capacity_steps,
             rng=np.random.default_rng(seed_for(config, "sampler")),
         )
-        self._log = _Log(config, run_dir)
+        file = MetricsFile(run_dir.metrics_file)
+        self._record = record or (lambda row: file.append([row]))
         self._guard = FiniteGuard()
         self._acting: ActingParams | None = None
         network = build.network_of(config)
-        self._greedy = acting.make_greedy(network)
+        self._greedy = self._heard(acting.make_greedy(network))
         self._unflatten = acting.make_unflatten(network)
         self._environments = [self._make_games(index) for index in range(config.actor.actors)]
         self._actors = [self._make_actor(index) for index in range(config.actor.actors)]
         self._evaluation = SerialEvaluation(config, self._greedy)
-        self.stop_requested = False
+        self._compiled = self.stop_requested = False
         parts = split_parts(serial_state)
         if parts and is_current(parts["replay"]):
             self._restore(parts)
@@ -105,6 +101,12 @@ class SerialSystem:
     def request_stop(self) -> None:
         """Ends the run after the update under way."""
         self.stop_requested = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps of the run have been played."""
+        newer = self._replay.inserts - self._steps.last_inserts
+        return self._steps.total + newer >= self._config.total_steps
 
     def run(self) -> LearnerState:
         """Trains to the end; returns the final state."""
@@ -130,7 +132,7 @@ class SerialSystem:
         )
         return run_learner(
             state=self._state,
-            update=self._update,
+            update=self._heard_update,
             steps=self._steps,
             edges=edges,
             periods=build.learner_periods(self._config, serial=True),
@@ -182,7 +184,7 @@ class SerialSystem:
         edges = ActorEdges(
             get_params=self._get_params,
             greedy_actions=self._greedy,
-            write=lambda game, increment: self._replay.write((index, game), increment),
+            write=functools.partial(self._write, index),
             waited_seconds=lambda: 0.0,
             report=lambda row: self._log({"role": f"actor/{index}", **row}),
             should_stop=lambda: self.stop_requested,
@@ -200,12 +202,48 @@ class SerialSystem:
         del timeout_seconds  # nobody else could bring one
         size = self._config.sampled_transitions
         while not self._batch_is_due():
-            if self.stop_requested:
+            if self.stop_requested or self.finished:
                 return None
+            warmup_steps = self._config.replay.warmup_steps
+            if self._replay.inserts < warmup_steps:
+                self._phase = filling(self._replay.inserts, warmup_steps)
+            elif self._compiled:
+                self._phase = TRAINING, ""
             for actor in self._actors:
                 actor.step()
         transition = jax.device_put(self._replay.sample(size))
         return Batch(transition, np.ones(size, np.float32), np.zeros(size, np.uint64))
+
+    def _write(self, actor: int, game: int, increment: Increment) -> None:
+        # Beyond the end of the run steps are played, because all games move at once, but not kept.
+        items = [] if self.finished else increment.items
+        self._replay.write((actor, game), increment._replace(items=items))
+
+    def _tick(self) -> None:
+        if self._on_tick(*self._phase):
+            self.request_stop()
+
+    def _heard(self, greedy: Greedy) -> Greedy:
+        """The same greedy actions, asked for once in every step of any game."""
+
+        def greedy_heard(params: Any, stacks: np.ndarray) -> np.ndarray:
+            self._tick()
+            return greedy(params, stacks)
+
+        return greedy_heard
+
+    def _heard_update(
+        self, state: LearnerState, transition: Transition, weights: Column
+    ) -> tuple[LearnerState, UpdateResult]:
+        if not self._compiled:
+            self._phase = "compiling", ""
+            self._tick()
+        state, result = self._update(state, transition, weights)
+        if not self._compiled:
+            jax.block_until_ready(result)
+            self._compiled = True
+        self._phase = TRAINING, ""
+        return state, result
 
     def _batch_is_due(self) -> bool:
         learned_from = self._replay.inserts - self._config.replay.warmup_steps
@@ -218,6 +256,7 @@ class SerialSystem:
         params = jax.tree.map(np.array, acting.acting_params(state.params))
         self._guard.check(progress.updates, params)
         self._acting = ActingParams(params, progress.updates, frames, age_seconds=0.0)
+        self._phase = SCORING if progress.finished else "evaluating", ""
         row = self._evaluation.if_due(params, frames, finished=progress.finished)
         if row is not None:
             self._log({"role": "evaluator", **row})
@@ -228,20 +267,5 @@ class SerialSystem:
         self._log({"role": "learner", "frames": frames, "params_version": row["updates"], **row})
         self._log({"role": "replay", "frames": frames, "size": self._replay.size})
 
-
-class _Log:
-    """metrics.jsonl and lines on the terminal."""
-
-    def __init__(self, config: Config, run_dir: RunDir):
-        self._file = MetricsFile(run_dir.metrics_file)
-        self._view = PlainView()
-        self._state = RunState(
-            total_frames=config.frames,
-            target_samples_per_insert=config.replay.samples_per_insert,
-        )
-
-    def __call__(self, row: dict[str, Any]) -> None:
-        stamped = {"time": time.time(), **row}
-        self._file.append([stamped])
-        self._state.add([stamped])
-        self._view.update(self._state.snapshot())
+    def _log(self, row: dict[str, Any]) -> None:
+        self._record({"time": time.time(), **row})

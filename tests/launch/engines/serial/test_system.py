@@ -11,11 +11,10 @@ import pytest
 
 from launch import build
 from launch.best_params import best_file
-from launch.engines.serial.system import SerialSystem, train_serially
-from launch.errors import ExitCode, InputError
+from launch.engines.serial.system import SerialSystem
+from launch.errors import InputError
 from launch.run_dir import RunDir
 from learner import acting
-from learner.divergence import all_finite
 from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config
 
@@ -50,11 +49,11 @@ def assert_same(a, b):
 def test_every_algorithm_trains_by_changing_one_flag(tmp_path, algorithm):
     config = tiny_config(algorithm=algorithm)
     state, rows = train(config, tmp_path / algorithm)
-    # 400 agent steps, 200 of them warm-up, then an update every 4. The end is seen at a publish,
-    # and episodes cut off together bring their last items in one burst: 40 to 50 updates.
-    assert int(state.updates) in (40, 50)
+    # 400 agent steps, 200 of them warm-up, then an update every 4. Episodes cut off together bring
+    # their last items in one burst: 40 to 50 updates.
+    assert 40 <= int(state.updates) <= 50
     learner = [row for row in rows if row["role"] == "learner"][-1]
-    assert learner["frames"] >= config.frames
+    assert learner["frames"] == config.frames
     assert np.isfinite(learner["loss"]) and np.isfinite(learner["loss_behaviour"])
     # That burst came after the last update, so the ratio ends below its target of 8.
     assert 6.0 <= learner["samples_per_insert"] <= 8.0
@@ -63,6 +62,17 @@ def test_every_algorithm_trains_by_changing_one_flag(tmp_path, algorithm):
     assert best_file(RunDir(tmp_path / algorithm).best).is_file()
     returns = [row for row in rows if "episode_return" in row]
     assert returns and all(row["episode_frames"] <= 400 for row in returns)
+
+
+@pytest.mark.parametrize("frames", [1600, 2404])
+def test_a_run_ends_within_a_percent_of_the_frames_asked_for(tmp_path, frames):
+    # Items of four transitions, and parameters published long before and after the end.
+    config = tiny_config(updates_per_dispatch=4, publish_period_updates=1000)
+    config = dataclasses.replace(config, frames=frames)
+    _, rows = train(config, tmp_path)
+    learner = [row for row in rows if row["role"] == "learner"][-1]
+    assert frames <= learner["frames"] <= 1.01 * frames
+    assert [row["frames"] for row in rows if row["role"] == "evaluator"] == [learner["frames"]]
 
 
 def test_the_same_seed_gives_the_same_parameters_and_another_seed_others(tmp_path):
@@ -161,23 +171,3 @@ def test_a_stop_request_ends_the_run_with_a_checkpoint(tmp_path):
     state = system.run()
     assert int(state.updates) == 0
     assert list(run_dir.checkpoints.glob("checkpoint-*.npz"))
-
-
-def test_a_diverged_run_fails_in_one_line_and_keeps_its_finite_checkpoints(
-    tmp_path, capsys, restored_signals
-):
-    # A checkpoint after every update: one of the last finite state is there, and none after it.
-    config = tiny_config(learning_rate=1e25, checkpoint_seconds=1e-6)
-    run_dir = RunDir(tmp_path)
-    run_dir.create(config)
-    assert train_serially(config, run_dir) is ExitCode.FAILED
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("vantage: error: learning diverged: values are NaN or infinite after")
-    assert line.endswith("with a --learning-rate below 1e+25, or with --max-grad-norm")
-    checkpoints = sorted(run_dir.checkpoints.iterdir())
-    assert checkpoints
-    for path in checkpoints:
-        with np.load(path) as stored:
-            assert all(all_finite(stored[name]) for name in stored.files)
-    newest = int(checkpoints[-1].stem.rpartition("-")[2])
-    assert f"those of update {newest:,} were finite" in line
