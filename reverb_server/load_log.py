@@ -5,6 +5,7 @@ lines are taken out once all is loaded; until then they stay, in case the proces
 """
 
 import contextlib
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ _COUNTING = b" records have been read so far."
 
 @contextlib.contextmanager
 def without_counting(descriptor: int = 2) -> Iterator[None]:
-    """Takes the lines out that were written to a file meanwhile; it must be open for appending."""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    """Takes the lines out that were written to a file meanwhile, if it is open for appending."""
+    appends = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
+    if not appends or not stat.S_ISREG(os.fstat(descriptor).st_mode):
         yield
         return
     begin_bytes = os.fstat(descriptor).st_size

@@ -41,6 +41,12 @@ def test_a_load_that_fails_leaves_every_line(log):
     assert lines(log) == ["100 records have been read so far."]
 
 
+def test_a_file_that_is_written_at_a_place_of_its_own_is_left_alone(tmp_path):
+    with (tmp_path / "log").open("wb", buffering=0) as log, without_counting(log.fileno()):
+        log.write(b"100 records have been read so far.\n")
+    assert len(lines(log)) == 1
+
+
 def test_what_is_not_a_file_is_left_alone():
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb", buffering=0) as output:
