@@ -15,7 +15,7 @@ _NEXT = (
     "finished; see {root}",
     "  see it play:   vantage watch {root} --overlay --out {video}",
     "  score it:      vantage eval {root}",
-    "  its curve, or several runs':  vantage compare {root}",
+    "  its curve:     vantage compare {root}",
 )
 UNSAVED_TEXT = (
     "stopped, but the last checkpoint was not written (is the disk full?); the one before is kept"

@@ -5,9 +5,10 @@ run would end far beyond what was asked. So every actor looks at replay's own co
 more often the nearer the end is, and holds back what would go beyond it. With many actors what is
 left is shared: each takes half of its share before it looks again.
 
-What the count was when the learner counted so many steps is learned from the parameters it
-publishes. That is never too high an estimate of the steps by more than a restarted replay server
-makes it, and it is learned anew while inserts are held back, when the count stands still.
+The run's steps are the server's count, and those from before a server that lost what it held. How
+many these are is learned from the parameters that the learner publishes. They come late, when more
+has been inserted, so it is too low a number rather than too high a one; where a restart made it too
+high after all, it is learned anew while inserts are held back, and the count stands still.
 """
 
 import math
@@ -53,7 +54,7 @@ class StepBudget:
         self._share: float = 0
         self._inserts = 0
         self._published: Published | None = None
-        self._before: int | None = None  # steps of the run that the server's count has not got
+        self._before = 0  # steps of the run that the server's count has not got
 
     def take(self, steps: int) -> bool:
         """Whether so many steps may be inserted now; they count as inserted then."""
@@ -77,23 +78,17 @@ class StepBudget:
         self._share = (self._left - unseen) / (2 * self._num_actors)
 
     def _count_left(self) -> float:
-        """Steps to the end of the run by replay's count; infinite where that is not known."""
+        """Steps to the end of the run; infinite while the server does not answer."""
         inserts = self._read_inserts()
         if inserts is None:
             return math.inf
         if inserts < self._inserts:
-            self._before = None  # a server that restarted, and counts from an earlier number
+            self._before = 0  # a server that restarted, and counts from an earlier number
         self._inserts = inserts
         published = self._newest()
         if published != self._published:
             self._published = published
-            self._learn(published.steps - inserts)
-        if self._before is None:
-            return math.inf
+            before = max(published.steps - inserts, 0)
+            held_back = self._left <= 0
+            self._before = before if held_back else max(before, self._before)
         return self._total_steps - (self._before + inserts)
-
-    def _learn(self, before: int) -> None:
-        # Inserts since the learner counted make it too low. While all are held back there are none.
-        held_back = self._left <= 0
-        if self._before is None or held_back or before > self._before:
-            self._before = before
