@@ -88,16 +88,17 @@ class SerialHost:
         return Outcome.STOPPED if stops else None
 
     def _write_status(self, state: str) -> None:
+        is_up = state in ("running", "stopping")
         node = {
             "role": "serial",
             "index": 0,
             "host": this_host(),
-            "pid": os.getpid(),
+            "pid": os.getpid() if is_up else None,
             "state": state,
             "restarts": 0,
             "exit_code": None,
-            "progress": str(self._phase),
-            "progress_age_seconds": 0.0,
+            "progress": str(self._phase) if is_up else None,
+            "progress_age_seconds": 0.0 if is_up else None,
         }
         try:
             write_host_status(self._run_dir.status_file, state, started=self._started, nodes=[node])
