@@ -1,5 +1,6 @@
 """Signals that ask a run, or a suite of runs, to stop."""
 
+import os
 import signal
 from collections.abc import Callable
 
@@ -36,14 +37,23 @@ class StopSignals:
 
         def handle(number: int, frame: object) -> None:
             del frame
-            if not self.requested:
+            # Before anything is said: the next signal may come meanwhile.
+            is_first, self.requested = not self.requested, True
+            if is_first:
                 self._come_back = number == signal.SIGUSR1
-                say(self._stopping)
+                _say(self._stopping)
             elif number == signal.SIGINT:
                 # Only from a terminal: schedulers repeat SIGTERM, and kill in their own time.
-                say(self._killing)
+                _say(self._killing)
                 kill()
-            self.requested = True
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, handle)
+
+
+def _say(message: str) -> None:
+    """Says it although the signal may have come in the middle of a print, which does not nest."""
+    try:
+        say(message)
+    except RuntimeError:
+        os.write(1, f"{message}\n".encode())

@@ -180,13 +180,15 @@ class Supervisor:
 
     def _announce(self, node: NodeProcess) -> None:
         self._write_status(force=True)
+        if self._asked_end is Outcome.LOST:
+            return  # no checkpoint can be written, and no log be read
         for event in _events(node):
             self._on_event(event)
 
     def _write_status(self, *, force: bool) -> None:
         now = time.monotonic()
-        if self._run_state == Outcome.REPLACED.value:
-            return  # the file is the other host's
+        if self._asked_end in (Outcome.REPLACED, Outcome.LOST):
+            return  # the file is the other host's, or nobody's
         if not force and now - self._status_at < _STATUS_SECONDS:
             return
         self._status_at = now

@@ -73,6 +73,11 @@ class SerialHost:
         self._display.close()
         self._write_status(outcome.value)
 
+    def abandon(self) -> None:
+        """Leaves everything as it is, in the middle of whatever the run was doing."""
+        self._write_status(Outcome.KILLED.value)
+        self._display.close()
+
     def _look_after(self) -> None:
         self._sinks.write(self._rows, is_last=False)
         self._rows = []

@@ -1,7 +1,8 @@
 """`vantage train --serial`: one process trains, and looks after itself."""
 
+import contextlib
 import os
-import sys
+from typing import NoReturn
 
 from launch import build
 from launch.config import Config
@@ -21,11 +22,12 @@ def train_serially(config: Config, run_dir: RunDir) -> ExitCode:
     run_dir.stop_file.unlink(missing_ok=True)
     host = SerialHost(config, run_dir, stop)
 
-    def kill() -> None:
-        host.close(Outcome.KILLED)
-        code = conclude(Outcome.KILLED, run_dir.root, stop)
-        sys.stdout.flush()
-        os._exit(code)
+    def kill() -> NoReturn:
+        # In a signal's handler: a print that was under way is in the way of ours.
+        with contextlib.suppress(RuntimeError):
+            host.abandon()
+            conclude(Outcome.KILLED, run_dir.root, stop)
+        os._exit(ExitCode.FAILED)
 
     stop.install(kill)
     outcome = _train(config, run_dir, host)

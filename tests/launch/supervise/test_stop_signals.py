@@ -1,6 +1,8 @@
 """Signals to a run: once to stop in order, twice to kill, and one to come back."""
 
+import io
 import signal
+import sys
 
 import pytest
 
@@ -51,3 +53,26 @@ def test_what_comes_after_the_first_signal_does_not_change_the_exit_code(stop):
     signal.raise_signal(signal.SIGUSR1)
     signal.raise_signal(signal.SIGTERM)
     assert stop.exit_code is ExitCode.COME_BACK
+
+
+def test_signals_that_come_while_something_is_printed_are_heard_and_said(stop, killed, capfd):
+    """Printing does not nest, so whoever is interrupted in it must not be printed into."""
+
+    class Interrupted(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data) -> int:
+            while not killed:
+                signal.raise_signal(signal.SIGINT)
+            return len(data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        output = io.TextIOWrapper(io.BufferedWriter(Interrupted()))
+        patch.setattr(sys, "stdout", output)
+        print("training", flush=True)
+    assert killed == [True]
+    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()] == [
+        "stopping:",
+        "killing",
+    ]

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -394,6 +395,26 @@ def test_nodes_of_a_host_that_was_replaced_are_killed_and_its_status_is_the_othe
     assert supervisor.run() is Outcome.REPLACED
     assert (site.root / "status.json").read_text() == "the other's"
     assert site.order_file.read_text() == ""  # it was not asked to leave
+
+
+def test_of_a_run_whose_folder_is_gone_no_node_is_blamed_for_what_it_cannot_save(site):
+    leave = POLITE.replace("sys.exit(0)", "sys.exit(1)")
+    spec = site.spec("main", f"{beat('main', Phase.UPDATING)}\n{leave}", saves=True)
+    up = pathlib.Path(site.ready(spec.name))
+    lost = site.root / "run"
+    lost.mkdir()
+
+    def gone() -> Outcome | None:
+        if not up.exists():
+            return None
+        shutil.rmtree(lost, ignore_errors=True)
+        return Outcome.LOST
+
+    supervisor = site.supervisor([spec], end_asked=gone, status_file=lost / "status.json")
+    assert supervisor.run() is Outcome.LOST
+    assert site.order_file.read_text() == "main-0 "  # it was asked to leave, in order
+    assert site.events == []
+    assert not lost.exists()
 
 
 def test_the_status_tells_how_far_a_node_is_and_for_how_long_it_has_said_nothing(site):
