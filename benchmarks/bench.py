@@ -24,6 +24,7 @@ from benchmarks.update_speed import against_naive
 from benchmarks.whole_runs import WholeRun, measure_run
 from launch import build
 from launch.config import PRESETS, Config
+from launch.engines.isolate import move_to_own_network
 from launch.profile.actor_speed import ActorSpeed, measure_actor
 from launch.profile.command import for_profiling
 from launch.profile.recorded_play import increments, record_rows
@@ -203,4 +204,5 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    move_to_own_network()
     main(sys.argv[1:])

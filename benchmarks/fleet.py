@@ -36,6 +36,7 @@ from benchmarks.fleet_capacity import (
 from benchmarks.fleet_picture import draw_fleet
 from launch import build
 from launch.config import PRESETS, Config
+from launch.engines.isolate import move_to_own_network
 from launch.monitor.units import format_number
 from launch.nodes.tables import item_layout
 from launch.profile.recorded_play import increments, record_rows
@@ -226,4 +227,5 @@ class _Flags(NamedTuple):
 
 
 if __name__ == "__main__":
+    move_to_own_network()
     main(sys.argv[1:])

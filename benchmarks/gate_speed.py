@@ -25,6 +25,7 @@ from benchmarks.background import CONTEXT, in_background
 from benchmarks.fleet import publish
 from launch import build
 from launch.config import PRESETS, Config
+from launch.engines.isolate import move_to_own_network
 from launch.gate import keys
 from launch.gate.gate import tcp_listener
 from launch.gate.tunnel import address_of, unix_listener
@@ -207,4 +208,5 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    move_to_own_network()
     main(sys.argv)

@@ -29,6 +29,7 @@ import numpy as np
 from actors.observation import OBSERVATION_SHAPE
 from launch import build
 from launch.config import PRESETS, Config
+from launch.engines.isolate import move_to_own_network
 from launch.nodes.learner import make_streams
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import ReplayProcess, replay_process
@@ -179,4 +180,5 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    move_to_own_network()
     main(sys.argv[1:])

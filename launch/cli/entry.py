@@ -17,14 +17,14 @@ _OURS = {"actors", "benchmarks", "launch", "learner", "report", "reverb_server",
 def main() -> None:
     """Runs the command of this process's arguments, and ends the process."""
     outlive_readers()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], may_restart=True)
     lost = lost_output()
     if lost is not None:
         complain(f"what was to be said is lost: {lost}")
     sys.exit(ExitCode.FAILED if lost is not None and code == ExitCode.DONE else code)
 
 
-def run(args: Sequence[str]) -> int:
+def run(args: Sequence[str], *, may_restart: bool = False) -> int:
     """Runs one command; returns its exit code."""
     if args and args[0] == "--version":
         print(f"vantage {VERSION}")
@@ -32,7 +32,7 @@ def run(args: Sequence[str]) -> int:
     try:
         from launch.cli.main import run as run_command
 
-        return run_command(args)
+        return run_command(args, may_restart=may_restart)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] in _OURS:
             raise

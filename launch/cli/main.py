@@ -15,6 +15,7 @@ from launch.cli.argv import (
     value_of,
     with_config_file,
 )
+from launch.engines.isolate import move_to_own_network
 from launch.engines.options import HostRequest, SlurmOptions
 from launch.errors import ExitCode, InputError
 from launch.nearest import did_you_mean
@@ -33,19 +34,25 @@ class Command(NamedTuple):
     function: str  # module:name
     flags: type[Any]
     read: Callable[[Sequence[str]], dict[str, Any]] | None = None  # where flags are not enough
+    own_network: bool = False  # it has a server in its own process's network
 
-    def run(self, name: str, args: Sequence[str]) -> int:
+    def run(self, name: str, args: Sequence[str], *, may_restart: bool = False) -> int:
         """Reads the flags, then calls the function with them."""
         if self.read is not None:
             arguments = self.read(args)
         else:
             arguments = vars(parse(self.flags, args, name))
+        if self.own_network and may_restart:
+            move_to_own_network()
         module, _, function = self.function.partition(":")
         return int(getattr(importlib.import_module(module), function)(**arguments))
 
 
-def run(args: Sequence[str]) -> int:
-    """Runs one command; returns its exit code."""
+def run(args: Sequence[str], *, may_restart: bool = False) -> int:
+    """Runs one command; returns its exit code.
+
+    The process `may_restart` if it was started for the command and for nothing else.
+    """
     if args and args[0] == "help":
         # `vantage help train` is `vantage train --help`.
         args = [*args[1:], "--help"]
@@ -54,7 +61,7 @@ def run(args: Sequence[str]) -> int:
         return ExitCode.DONE if args else ExitCode.BAD_INPUT
     name, *rest = args
     try:
-        return _command(name).run(name, rest)
+        return _command(name).run(name, rest, may_restart=may_restart)
     except InputError as error:
         complain(str(error))
         return ExitCode.BAD_INPUT
@@ -81,7 +88,7 @@ def _read_train(args: Sequence[str]) -> dict[str, Any]:
         "request": flags.request,
         "hosts": flags.hosts,
         "slurm": flags.slurm,
-        "isolation": isolation_of(flags.request, args),
+        "isolation": isolation_of(flags.request, given),
     }
 
 
@@ -142,7 +149,10 @@ COMMANDS = {
     "train": Command("launch.commands.train:train", flags_lib.TrainFlags, read=_read_train),
     "tabular": Command("launch.commands.tabular:tabular", TabularFlags),
     "profile": Command(
-        "launch.profile.command:profile", flags_lib.ProfileFlags, read=_read_profile
+        "launch.profile.command:profile",
+        flags_lib.ProfileFlags,
+        read=_read_profile,
+        own_network=True,
     ),
     "list": Command("launch.commands.list_runs:list_runs", flags_lib.ListFlags),
     "status": Command("launch.commands.status:status", flags_lib.StatusFlags),

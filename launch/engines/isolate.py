@@ -5,6 +5,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 
 from launch.engines.options import Isolation
 from launch.errors import InputError
@@ -13,6 +14,7 @@ from launch.terminal import warn
 
 _UVM = "/dev/nvidia-uvm"
 _MODPROBE_SECONDS = 30.0
+_MOVED = "VANTAGE_OWN_NETWORK"  # set where nobody need move any more
 
 
 def namespace_for(isolation: Isolation, port: int) -> Namespace | None:
@@ -22,24 +24,43 @@ def namespace_for(isolation: Isolation, port: int) -> Namespace | None:
     """
     if isolation == "no":
         return None
-    if isolation == "auto" and _on_tpu_host():
-        _say_open(port, "a TPU needs the host's network")
-        return None
-    _load_gpu_modules()
     try:
-        return make_namespace()
+        return _make_namespace(despite_tpu=isolation == "yes")
     except NoNamespaceError as error:
         if isolation == "yes":
             raise InputError(f"--isolate: {error}; drop the flag and use a firewall") from None
-        _say_open(port, str(error))
+        warn(
+            f"Reverb's port {port} is open to everyone who can reach this host: {error}; close it "
+            "with a firewall (docs/trust.md), or say --no-isolate if that is meant"
+        )
         return None
 
 
-def _say_open(port: int, reason: str) -> None:
-    warn(
-        f"port {port} is open to everyone who can reach this host: {reason}; close it with a "
-        "firewall (docs/trust.md), or say --no-isolate if that is meant"
-    )
+def move_to_own_network() -> None:
+    """Has this process, which is to measure a server of its own, start anew in a namespace.
+
+    To be called first: of what the process has done until then nothing is left. Where there can be
+    no namespace it says so and goes on; the processes that it starts need not move again.
+    """
+    if os.environ.get(_MOVED) is not None:
+        return
+    os.environ[_MOVED] = "1"
+    try:
+        namespace = _make_namespace()
+    except NoNamespaceError as error:
+        warn(
+            "the port of what is measured, a server of made-up data, is open to everyone who can "
+            f"reach this host: {error} (docs/trust.md)"
+        )
+        return
+    namespace.execute([sys.executable, *sys.orig_argv[1:]])
+
+
+def _make_namespace(*, despite_tpu: bool = False) -> Namespace:
+    if not despite_tpu and _on_tpu_host():
+        raise NoNamespaceError("a TPU needs the host's network")
+    _load_gpu_modules()
+    return make_namespace()
 
 
 def _on_tpu_host() -> bool:

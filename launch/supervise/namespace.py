@@ -5,7 +5,8 @@ unprivileged user may make such a namespace inside a user namespace, but only wi
 has a single thread. So a small process does it, this file run as a script, and the namespace lives
 on in open files of ours: the nodes of a run enter through them, between fork and exec, while their
 supervisor stays where it is. Sockets belong to the namespace they were made in: a node that is
-given a listener of the supervisor's has one foot in the network outside.
+given a listener of the supervisor's has one foot in the network outside. A process that has threads
+already enters by becoming another: the same script enters, and then becomes that one.
 
 Standard library only, because the script knows no other.
 """
@@ -20,6 +21,8 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
@@ -43,6 +46,13 @@ class Namespace:
         for file in self._files:
             if self._setns(file, 0) != 0:
                 raise _system_error()
+
+    def execute(self, command: Sequence[str]) -> NoReturn:
+        """Becomes this command, in the namespace; how many threads there were is no matter."""
+        for file in self._files:
+            os.set_inheritable(file, True)
+        files = ",".join(map(str, self._files))
+        os.execv(sys.executable, [sys.executable, "-I", "-S", __file__, files, *command])
 
     def close(self) -> None:
         """Leaves it to the processes that are in it."""
@@ -113,8 +123,8 @@ def _system_error() -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def main() -> None:
-    """The script's part: makes the namespace, and keeps it until it is killed or left alone."""
+def _keep_new() -> None:
+    """Makes the namespace, and keeps it until this process is killed or left alone."""
     try:
         kinds = _unshare()
         _raise_loopback()
@@ -126,5 +136,16 @@ def main() -> None:
         sys.stdin.read()
 
 
+def main(argv: list[str]) -> None:
+    """The script's part: makes a namespace, or enters one and becomes a command there."""
+    if not argv:
+        _keep_new()
+        return
+    files, *command = argv
+    with Namespace([int(file) for file in files.split(",")]) as namespace:
+        namespace.enter()
+    os.execv(command[0], command)
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
