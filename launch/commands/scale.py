@@ -39,8 +39,8 @@ def scale(run: pathlib.Path, actor_hosts: int) -> ExitCode:
     # New actors read their number from the config; those that play keep what they started with.
     actor = dataclasses.replace(config.actor, actors=hosts.num_actors)
     config = dataclasses.replace(config, actor=actor)
-    run_dir.create(config)
     add_actor_keys(run_dir.keys, actor_hosts)
+    run_dir.create(config)
     record.save(run_dir)
     write_scripts(record, config, run_dir)
     _match(run_dir, record, jobs)

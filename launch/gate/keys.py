@@ -104,6 +104,10 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.timezone.utc)
 
 
+def _end() -> datetime.datetime:
+    return _now() + datetime.timedelta(days=VALID_DAYS)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Authority:
     key: ec.EllipticCurvePrivateKey
@@ -113,7 +117,7 @@ class _Authority:
 def _new_authority(run_id: str) -> _Authority:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(run_id)
-    builder = _builder(subject=name, issuer=name, key=key.public_key())
+    builder = _builder(subject=name, issuer=name, key=key.public_key(), ends=_end())
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     return _Authority(key, builder.sign(key, hashes.SHA256()))
 
@@ -123,7 +127,9 @@ def _issue(authority: _Authority, path: pathlib.Path, usage: x509.ObjectIdentifi
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = authority.certificate.subject
     run_id = str(issuer.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
-    builder = _builder(subject=_name(path.stem), issuer=issuer, key=key.public_key())
+    # A key of a host that joins late ends with the others: nobody takes it without its authority.
+    ends = min(_end(), authority.certificate.not_valid_after_utc)
+    builder = _builder(subject=_name(path.stem), issuer=issuer, key=key.public_key(), ends=ends)
     extensions: list[tuple[x509.ExtensionType, bool]] = [
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (x509.ExtendedKeyUsage([usage]), True),
@@ -138,17 +144,20 @@ def _issue(authority: _Authority, path: pathlib.Path, usage: x509.ObjectIdentifi
 
 
 def _builder(
-    *, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    *,
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    ends: datetime.datetime,
 ) -> x509.CertificateBuilder:
-    now = _now()
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=_CLOCK_HOURS))
-        .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
+        .not_valid_before(_now() - datetime.timedelta(hours=_CLOCK_HOURS))
+        .not_valid_after(ends)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
@@ -177,6 +186,7 @@ def _read_authority(path: pathlib.Path) -> _Authority:
     except (ValueError, TypeError) as error:
         raise InputError(f"key '{path}' cannot be read: {error}; resume the run") from None
     assert isinstance(key, ec.EllipticCurvePrivateKey)
+    _check_dates(path, certificate)
     return _Authority(key, certificate)
 
 

@@ -1,8 +1,12 @@
 """`vantage host`: hosts that do not belong to the run, and a run that is over."""
 
 import dataclasses
+import datetime
 import json
+import pathlib
 import socket
+from collections.abc import Callable
+from unittest import mock
 
 import pytest
 
@@ -17,6 +21,7 @@ from launch.supervise.namespace import NoNamespaceError
 from launch.supervise.status_file import JOB_VARIABLE, write_host_status
 from launch.supervise.supervisor import Outcome
 
+ACTOR = ("--groups", "actor")
 LEARNER = ("--groups", "replay", "learner", "evaluator", "monitor")
 
 
@@ -54,31 +59,50 @@ def test_a_host_of_a_run_that_is_over_ends_at_once(capsys, hosts_run):
     assert "is over" in capsys.readouterr().out
 
 
-def no_key(run_dir: RunDir) -> None:
-    (run_dir.keys / "gate.pem").unlink()
+def no_key(folder: pathlib.Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
 
 
-def foreign_key(run_dir: RunDir) -> None:
-    keys.make_keys(run_dir.keys, "decade", 2)
+def foreign_key(folder: pathlib.Path) -> None:
+    keys.make_keys(folder, "decade", 2)
 
 
-def unreadable_key(run_dir: RunDir) -> None:
-    (run_dir.keys / "gate.pem").write_text("?")
+def unreadable_key(folder: pathlib.Path) -> None:
+    for path in folder.iterdir():
+        path.write_text("?")
 
 
+def key_made(days: int) -> Callable[[pathlib.Path], None]:
+    """What a host finds whose clock is off by so many days, or which comes so late."""
+    then = keys._now() + datetime.timedelta(days=days)
+
+    def make(folder: pathlib.Path) -> None:
+        with mock.patch.object(keys, "_now", lambda: then):
+            keys.make_keys(folder, "c0ffee", 2)
+
+    return make
+
+
+@pytest.mark.parametrize("groups", [LEARNER, ACTOR], ids=["learner", "actor"])
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (no_key, "gate.pem'; it is made when the run is started or resumed"),
+        (no_key, "'; it is made when the run is started or resumed"),
         (foreign_key, "is of run decade, not of c0ffee"),
         (unreadable_key, "cannot be read"),
+        (key_made(-keys.VALID_DAYS - 1), "stop and resume the run, which makes new keys"),
+        (key_made(1), "; set the clock"),
     ],
+    ids=["none", "foreign", "unreadable", "expired", "clock behind"],
 )
-def test_a_host_without_a_good_key_is_refused_and_writes_nothing(refuse, hosts_run, spoil, said):
-    spoil(hosts_run)
-    message = refuse("host", "--run-dir", str(hosts_run.root), *LEARNER)
+def test_a_host_without_a_good_key_is_refused_and_writes_nothing(
+    refuse, hosts_run, groups, spoil, said
+):
+    spoil(hosts_run.keys)
+    message = refuse("host", "--run-dir", str(hosts_run.root), *groups)
     assert said in message and "host " in message
-    assert not hosts_run.status_file.exists()
+    assert not hosts_run.status_file.exists() and not hosts_run.host_file(0).exists()
 
 
 def test_a_learner_host_that_cannot_isolate_as_it_must_is_refused(refuse, hosts_run, monkeypatch):
@@ -175,7 +199,7 @@ def test_a_learner_host_that_was_replaced_meanwhile_does_not_end_the_run(hosts_r
     assert not hosts_run.stop_file.exists()
 
 
-@pytest.mark.parametrize("groups", [LEARNER, ("--groups", "actor")])
+@pytest.mark.parametrize("groups", [LEARNER, ACTOR])
 def test_how_a_run_ended_stays_readable_when_a_host_comes_too_late(hosts_run, groups):
     write_host_status(hosts_run.status_file, "finished", started=1.0)
     hosts_run.stop_file.touch()

@@ -56,6 +56,21 @@ def test_scaling_keeps_the_keys_of_hosts_that_stay(folder):
     assert (folder / "actor-0.pem").read_text() == kept
 
 
+def test_a_key_of_a_host_that_joins_late_ends_with_the_others(folder, monkeypatch):
+    gate, now = keys.read_key(folder / keys.GATE), keys._now()
+    monkeypatch.setattr(keys, "_now", lambda: now + 30 * DAY)
+    keys.add_actor_keys(folder, 3)
+    assert keys.read_key(folder / keys.actor_key(2)).ends == gate.ends
+
+
+def test_an_authority_that_has_ended_signs_nothing(folder, monkeypatch):
+    now = keys._now()
+    monkeypatch.setattr(keys, "_now", lambda: now + (keys.VALID_DAYS + 1) * DAY)
+    with pytest.raises(InputError, match=r"authority\.pem' was valid until .*new keys"):
+        keys.add_actor_keys(folder, 3)
+    assert not (folder / keys.actor_key(2)).exists()
+
+
 def missing(path):
     path.unlink()
 
