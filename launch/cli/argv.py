@@ -26,7 +26,7 @@ from launch.engines.options import (
     SlurmOptions,
     TrainRequest,
 )
-from launch.engines.record import load_engine
+from launch.engines.record import EngineRecord, load_engine
 from launch.errors import InputError
 from launch.run_dir import RunDir
 
@@ -91,14 +91,23 @@ def preset_config(args: Sequence[str]) -> Config:
 def _train_defaults(args: Sequence[str]) -> TrainFlags:
     if "--resume" not in args or "--help" in args:
         return TrainFlags(TrainRequest(), preset_config(args), HostsOptions(), SlurmOptions())
-    value = value_of("--run-dir", args)
-    run_dir = None if value is None else pathlib.Path(value)
-    config = config_to_resume(run_dir)
-    former = None if run_dir is None else load_engine(RunDir(run_dir))
+    config = config_to_resume(_run_dir(args))
+    former = _former(args)
     if former is None:
         return TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
     request = TrainRequest(engine=former.engine, isolate=former.isolation != "no")
     return TrainFlags(request, config, former.hosts, former.slurm)
+
+
+def _run_dir(args: Sequence[str]) -> pathlib.Path | None:
+    value = value_of("--run-dir", args)
+    return None if value is None else pathlib.Path(value)
+
+
+def _former(args: Sequence[str]) -> EngineRecord | None:
+    """How the hosts of a run that is resumed were started before."""
+    run_dir = _run_dir(args)
+    return None if run_dir is None or "--resume" not in args else load_engine(RunDir(run_dir))
 
 
 def value_of(flag: str, args: Sequence[str]) -> str | None:
@@ -122,10 +131,16 @@ def attach_value(flag: str, args: Sequence[str]) -> list[str]:
 
 
 def isolation_of(request: TrainRequest, args: Sequence[str]) -> Isolation:
-    """What is asked of isolation; a flag that is given is more than the same default."""
+    """What is asked of isolation; a flag that is given is more than the same default.
+
+    Over hosts it is as it was when the run was started, if nothing is said of it.
+    """
     if not request.isolate:
         return "no"
-    return "yes" if "--isolate" in args else "auto"
+    if "--isolate" in args:
+        return "yes"
+    former = _former(args)
+    return "auto" if former is None else former.isolation
 
 
 def check_engine_flags(engine: EngineName, args: Sequence[str]) -> None:

@@ -88,13 +88,16 @@ def test_a_local_run_goes_on_over_several_hosts(capsys, local_run):
     capsys.readouterr()
 
 
-def test_resuming_a_run_gives_its_hosts_new_keys_and_keeps_its_isolation(tmp_path):
+@pytest.mark.parametrize(
+    ("said", "kept"), [(["--no-isolate"], "no"), (["--isolate"], "yes"), ([], "auto")]
+)
+def test_resuming_a_run_gives_its_hosts_new_keys_and_keeps_its_isolation(tmp_path, said, kept):
     run_dir = RunDir(tmp_path / "run")
     flags = ["--engine", "hosts", "--run-dir", str(run_dir.root)]
-    assert cli.run(["train", *flags, "--no-isolate"]) == 0
+    assert cli.run(["train", *flags, *said]) == 0
     before = read_key(run_dir.keys / actor_key(0))
     assert cli.run(["train", "--run-dir", str(run_dir.root), "--resume"]) == 0
     after = read_key(run_dir.keys / actor_key(0))
     assert before.run_id != after.run_id and before.authority != after.authority
     record = load_engine(run_dir)
-    assert record is not None and (record.run_id, record.isolation) == (after.run_id, "no")
+    assert record is not None and (record.run_id, record.isolation) == (after.run_id, kept)
