@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS
+from launch.gate.keys import actor_key
+from launch.gate.tunnel import OpenTunnel
 from launch.invocation import vantage_command
 from reverb_server.checkpoint import is_whole
+from reverb_server.client import TableCounts
 from tests.chaos.round import Round, judged
 from tests.chaos.setting import FLAGS, RECOVERY_SECONDS
 from tests.launch.engines import faulty_loss
@@ -187,6 +190,12 @@ class HostsRun(LiveRun):
     def host(self, *groups: str) -> tuple[str, ...]:
         """The command of a host."""
         return ("host", f"--run-dir={self.run_dir.root}", "--groups", *groups)
+
+    def counts(self) -> TableCounts | None:
+        """Asked as an actor host asks: through the gate."""
+        key = self.run_dir.keys / actor_key(0)
+        with OpenTunnel(key, self.run_dir.address_file) as tunnel:
+            return self.counts_at(tunnel.address)
 
     def __exit__(self, *problem: object) -> None:
         self._actors.send_signal(signal.SIGKILL)

@@ -150,9 +150,15 @@ class LiveRun:
 
     def counts(self) -> TableCounts | None:
         """Inserts, samples and size, or None while the server does not answer."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.counts_at(self.address)
+        return None
+
+    def counts_at(self, address: str) -> TableCounts | None:
+        """The same, of a server at an address."""
         with contextlib.suppress(*SERVER_AWAY, FileNotFoundError):
             layout = item_layout(self.run_dir.load_config())
-            return read_counts(reverb.Client(self.address), layout, timeout_seconds=2)
+            return read_counts(reverb.Client(address), layout, timeout_seconds=2)
         return None
 
     def newest_checkpoint(self) -> int:
