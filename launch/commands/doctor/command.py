@@ -17,6 +17,7 @@ from launch.commands.doctor.machine import (
     check_cores,
     check_disk,
     check_memory,
+    check_network,
     check_open_files,
 )
 from launch.commands.doctor.packages import (
@@ -41,6 +42,7 @@ def collect_checks() -> list[Check]:
         check_memory(),
         check_disk(pathlib.Path.cwd()),
         check_open_files(),
+        check_network(),
     ]
 
 

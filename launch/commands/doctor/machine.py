@@ -1,4 +1,4 @@
-"""The machine: cores, memory, disk and open files."""
+"""The machine: cores, memory, disk, open files, and whether a run can have its own network."""
 
 import os
 import pathlib
@@ -7,6 +7,7 @@ import shutil
 
 from launch.commands.doctor.check import Check
 from launch.machine import available_bytes, usable_cores
+from launch.supervise.namespace import NoNamespaceError, make_namespace
 
 _GIB = 2**30
 # Six processes of the smallest run, each about 0.5 GiB with the libraries loaded, and some replay.
@@ -57,6 +58,16 @@ def check_open_files() -> Check:
     if hard == unlimited or hard >= _OPEN_FILES_NEEDED:
         return Check("open files", False, str(soft), f"ulimit -n {_OPEN_FILES_NEEDED}")
     return Check("open files", False, str(soft), f"ask for a hard limit above {hard} (limits.conf)")
+
+
+def check_network() -> Check:
+    """Whether replay's port can be kept from everyone else; runs train either way."""
+    try:
+        make_namespace().close()
+    except NoNamespaceError as error:
+        fix = "allow namespaces, or close the port with a firewall: docs/trust.md"
+        return Check("network", None, f"Reverb's port will be open: {error}", fix)
+    return Check("network", True, "a run has its own, which nobody else reaches")
 
 
 def _amount_check(name: str, amount: int, needed: int, wanted: int, wanted_for: str) -> Check:

@@ -3,6 +3,7 @@
 import resource
 
 from launch.commands.doctor import machine
+from launch.supervise.namespace import NoNamespaceError
 
 
 def test_little_memory_or_disk_fails_and_some_is_a_note():
@@ -18,3 +19,14 @@ def test_a_low_open_file_limit_says_how_to_raise_it(monkeypatch):
     check = machine.check_open_files()
     assert check.ok is False
     assert check.fix == "ulimit -n 1024"
+
+
+def test_a_machine_where_replays_port_stays_open_is_told_so_and_still_trains(monkeypatch):
+    def refuse():
+        raise NoNamespaceError("Operation not permitted")
+
+    monkeypatch.setattr(machine, "make_namespace", refuse)
+    check = machine.check_network()
+    assert check.ok is None
+    assert check.found == "Reverb's port will be open: Operation not permitted"
+    assert "firewall" in check.fix
