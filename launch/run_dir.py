@@ -25,7 +25,7 @@ _Read = TypeVar("_Read")
 _MAX_ADDRESS_BYTES = 1024
 _FOLDERS = (
     *("checkpoints", "best", "replay", "logs", "compiled", "address", "hosts", "slurm"),
-    "keys",
+    *("keys", "bundles"),
 )
 _FILES = (
     *("config.json", "metrics.jsonl", "status.json", "engine.json", "lock", "stop"),
@@ -82,6 +82,10 @@ class RunDir:
     def keys(self) -> pathlib.Path:
         """Keys of the hosts of a run, for its gate."""
         return self.root / "keys"
+
+    def bundle(self, index: int) -> pathlib.Path:
+        """All that an actor host needs where it does not see this directory."""
+        return self.root / "bundles" / f"actor-{index}.json"
 
     @property
     def status_file(self) -> pathlib.Path:

@@ -85,12 +85,7 @@ def _way_on(run_dir: RunDir) -> str:
 
 def _check_resumable(run_dir: RunDir, config: Config) -> None:
     stored = config_to_resume(run_dir.root)
-    for name, before, now in fields_that_differ(stored, config):
-        if name not in FREE_TO_CHANGE_ON_RESUME:
-            raise InputError(
-                f"cannot resume with {name}={now}: the run was started with {name}={before}; "
-                "drop the flag, or start a new run"
-            )
+    check_same_run(stored, config)
     status = read_status(run_dir)
     if status is not None and status.alive:
         raise InputError(f"run directory '{run_dir.root}' is in use by a run that is still alive")
@@ -111,3 +106,13 @@ def _frames_done(run_dir: RunDir, config: Config) -> int:
         return config.frames_of(saved_steps(Checkpointer(run_dir.checkpoints)))
     except CheckpointError as error:
         raise InputError(str(error)) from None
+
+
+def check_same_run(stored: Config, config: Config) -> None:
+    """Refuses a config with which the run of another cannot go on."""
+    for name, before, now in fields_that_differ(stored, config):
+        if name not in FREE_TO_CHANGE_ON_RESUME:
+            raise InputError(
+                f"cannot resume with {name}={now}: the run was started with {name}={before}; "
+                "drop the flag, or start a new run"
+            )

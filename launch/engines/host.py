@@ -1,13 +1,16 @@
 """`vantage host`: one host's share of a run. Slurm calls it, and so may you on hosts of your own.
 
 The host checks itself first (preflight), then supervises its nodes. The learner's host publishes
-where it listens; an actor host waits for that. Exit codes: 0 the run is over, 75 start me again
+where it listens; an actor host waits for that. A host that is given its config and its key needs no
+shared run directory: an actor host then works in one of its own, says by telemetry how it is, and
+prints its logs. Exit codes: 0 the run is over, 75 start me again
 (told so by SIGUSR1, after checkpoints), 130 interrupted, 1 this host failed, 2 it cannot belong to
 the run.
 """
 
 import contextlib
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -20,21 +23,25 @@ import portpicker
 from launch import config_checks
 from launch.config import Config
 from launch.engines.ending import KILLED_TEXT, UNSAVED_TEXT
+from launch.engines.host_request import complete, share_of
 from launch.engines.isolate import namespace_for
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
 from launch.engines.ownership import own_run
 from launch.engines.record import EngineRecord, load_engine
+from launch.engines.share import Share, gate_address, unpack
 from launch.engines.slurm.cluster import node_address
 from launch.errors import ExitCode, InputError
 from launch.gate import keys
+from launch.gate.farewell import tell_over
 from launch.gate.gate import tcp_listener
 from launch.gate.tunnel import address_of, unix_listener
 from launch.host_name import this_host
 from launch.layout import NodeName, node_names
+from launch.monitor.host_rows import hosts_by_telemetry
 from launch.run_dir import RunDir
 from launch.supervise.namespace import Namespace
 from launch.supervise.node_process import die_with_parent
-from launch.supervise.nodes_on_host import RelayNode, node_environment, supervise_nodes
+from launch.supervise.nodes_on_host import Apart, RelayNode, node_environment, supervise_nodes
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome
@@ -42,30 +49,43 @@ from launch.terminal import complain, say, warn
 
 _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
 _TICK_SECONDS = 0.2
+# For actor hosts without a shared file system to ask again; gRPC does so within seconds.
+_FAREWELL_SECONDS = 60.0
 
 
 def run_host(request: HostRequest) -> ExitCode:
     """Runs the host's nodes until the run is over, or this host must leave it."""
     try:
-        run_dir, record, config = _open(request)
-        host = _Host(run_dir, record, config, request)
-        # Actor hosts come and go; the run belongs to the learner's.
-        with contextlib.nullcontext() if host.plays else own_run(run_dir):
-            return host.run()
+        share = share_of(request)
+        request = complete(request, share)
+        with contextlib.ExitStack() as held:
+            return _run(request, share, held)
     except InputError as error:
         raise InputError(f"host {this_host()}: {error}") from None
 
 
-def _open(request: HostRequest) -> tuple[RunDir, EngineRecord, Config]:
-    if set(request.groups) not in (set(LEARNER_GROUPS), set(ACTOR_GROUPS)):
-        raise InputError(
-            f"groups={' '.join(request.groups)}: a host runs either "
-            f"'{' '.join(LEARNER_GROUPS)}' or '{' '.join(ACTOR_GROUPS)}'"
-        )
-    if request.index < 0:
-        raise InputError(f"index={request.index} must not be negative")
-    run_dir = RunDir(request.run_dir)
+def _run(request: HostRequest, share: Share | None, held: contextlib.ExitStack) -> ExitCode:
+    plays = set(request.groups) == set(ACTOR_GROUPS)
+    if request.run_dir is not None:
+        run_dir = RunDir(request.run_dir)
+    else:
+        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="vantage-host-"))
+        run_dir = RunDir(pathlib.Path(folder))
     run_dir.check_own()
+    if share is not None:
+        # Actor hosts come and go; the run belongs to the learner's.
+        held.enter_context(contextlib.nullcontext() if plays else own_run(run_dir))
+        unpack(share, run_dir, keys.actor_key(request.index) if plays else keys.GATE)
+    record, config = _open(run_dir, request)
+    if plays and share is not None:
+        run_dir.publish_address(gate_address(config, record))
+    host = _Host(run_dir, record, config, request)
+    if share is None and not plays:
+        held.enter_context(own_run(run_dir))
+    return host.run()
+
+
+def _open(run_dir: RunDir, request: HostRequest) -> tuple[EngineRecord, Config]:
     try:
         config = run_dir.load_config()
     except InputError as error:
@@ -80,7 +100,7 @@ def _open(request: HostRequest) -> tuple[RunDir, EngineRecord, Config]:
             f"'{run_dir.root}' holds run {record.run_id} here, not {request.run_id}; "
             "is it on a file system that all hosts share?"
         )
-    return run_dir, record, config
+    return record, config
 
 
 class _Host:
@@ -90,7 +110,9 @@ class _Host:
         self._run_dir, self._record, self._config = run_dir, record, config
         self._request = request
         self.plays = "actor" in request.groups
-        self._stop = StopSignals()
+        # Whether the run directory is this host's alone.
+        self._apart = self.plays and request.run_dir is None
+        self._stop = StopSignals(term_comes_back=request.come_back)
         self._status_file = run_dir.host_file(request.index) if self.plays else run_dir.status_file
         self._key_file = run_dir.keys / (keys.actor_key(request.index) if self.plays else keys.GATE)
         if self.plays and request.index >= record.hosts.actor_hosts:
@@ -133,11 +155,14 @@ class _Host:
                 status_file=self._status_file,
                 stop=self._stop,
                 relay=self._tunnel(listener),
+                print_logs=self._apart or self._request.print_logs,
+                apart=Apart(self._request.index) if self._apart else None,
             )
 
     def _tunnel(self, listener: socket.socket) -> RelayNode:
-        files = (str(self._key_file), str(self._run_dir.address_file))
-        command = [sys.executable, "-m", "launch.gate.tunnel", *files, str(listener.fileno())]
+        command = [sys.executable, "-m", "launch.gate.tunnel", str(self._key_file)]
+        command += [str(self._run_dir.address_file), str(listener.fileno())]
+        command.append(str(self._run_dir.stop_file))
         return RelayNode("tunnel", self._request.index, command, listener)
 
     def _names(self) -> list[NodeName]:
@@ -156,7 +181,8 @@ class _Host:
         self, listener: socket.socket, port: int, namespace: Namespace | None
     ) -> Outcome:
         """Supervises replay and those who live with it; others come through the gate."""
-        outside = f"{self._request.address or node_address()}:{listener.getsockname()[1]}"
+        name = self._request.address or self._record.hosts.learner_address or node_address()
+        outside = f"{name}:{listener.getsockname()[1]}"
         self._run_dir.publish_address(outside)
         say(f"{this_host()}: learner, gate to replay at {outside}")
         command = [sys.executable, "-m", "launch.gate.gate", str(self._key_file)]
@@ -175,12 +201,23 @@ class _Host:
             namespace=namespace,
             relay=RelayNode("gate", 0, command, listener),
             taken_over=taken_over,
+            print_logs=self._request.print_logs,
         )
         over = outcome in (Outcome.FINISHED, Outcome.FAILED, Outcome.HOPELESS)
         if over and not taken_over():
             # Nobody else tells the actor hosts that the run is over.
             self._run_dir.stop_file.touch()
+        if self._run_dir.stop_file.exists() and not taken_over():
+            self._tell_hosts(listener)
         return outcome
+
+    def _tell_hosts(self, listener: socket.socket) -> None:
+        """Tells actor hosts that do not see the stop file."""
+        hosts = [keys.actor_name(index) for index in hosts_by_telemetry(self._run_dir)]
+        key = keys.read_key(self._key_file, self._record.run_id)
+        late = tell_over(listener, key, hosts, _FAREWELL_SECONDS)
+        if late:
+            say(f"{this_host()}: not told that the run is over: {', '.join(late)}")
 
     def _exit_code(self, outcome: Outcome) -> ExitCode:
         say(f"{this_host()}: {outcome.value}")

@@ -1,14 +1,16 @@
-"""`vantage train --engine slurm|hosts`: makes the run, queues it or says what to start where."""
+"""`vantage train` over several hosts: makes the run, then has it started, or says how."""
 
 import dataclasses
+import shutil
+from collections.abc import Callable
+from typing import NamedTuple
 
 from launch import config_checks
 from launch.config import Config
+from launch.engines import by_hand
 from launch.engines.claim import check_claim, claim, run_dir_of
 from launch.engines.dry_run import show_resolved
 from launch.engines.options import (
-    ACTOR_GROUPS,
-    LEARNER_GROUPS,
     HostsOptions,
     Isolation,
     SlurmOptions,
@@ -16,9 +18,20 @@ from launch.engines.options import (
 )
 from launch.engines.record import EngineRecord, load_engine, new_run_id
 from launch.engines.slurm import submit
-from launch.engines.slurm.scripts import actor_script, host_command, learner_script
+from launch.engines.slurm.scripts import actor_script, learner_script
 from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
+
+
+class _Scheduler(NamedTuple):
+    """Who starts the hosts of a run, in the steps that all have in common."""
+
+    check_options: Callable[[EngineRecord], None]  # refuses what could never work
+    prepare: Callable[[EngineRecord, Config, EngineRecord | None], tuple[EngineRecord, Config]]
+    show: Callable[[EngineRecord, Config, RunDir], None]  # prints what would be started
+    check: Callable[[EngineRecord, Config, RunDir], None]  # asks, before anything is written
+    check_idle: Callable[[EngineRecord], None]  # refuses a run that is still there
+    start: Callable[[EngineRecord, Config, RunDir], ExitCode]
 
 
 def train_on_hosts(
@@ -32,43 +45,61 @@ def train_on_hosts(
     if request.serial:
         raise InputError("--serial is one process on this machine; drop --engine")
     hosts.check()
-    submit.check_options(slurm)
+    scheduler = _SCHEDULERS[request.engine]
     # Relative paths mean nothing on another host.
     run_dir = RunDir(run_dir_of(config, request).root.absolute())
     actor = dataclasses.replace(config.actor, actors=hosts.num_actors)
     config = dataclasses.replace(config, actor=actor)
-    config_checks.check_config(config)
     record = EngineRecord(request.engine, new_run_id(), hosts, slurm, isolation)
+    scheduler.check_options(record)
+    former = load_engine(run_dir) if request.resume else None
+    record, config = scheduler.prepare(record, config, former)
+    config_checks.check_config(config)
     if request.dry_run:
         check_claim(run_dir, config, resume=request.resume)
         show_resolved(config, run_dir, engine=request.engine)
-        _show(record, config, run_dir)
+        scheduler.show(record, config, run_dir)
         return ExitCode.DONE
-    if request.engine == "slurm":
-        submit.check_cluster(record, config, run_dir.root)
-    former = load_engine(run_dir) if request.resume else None
-    if former is not None and former.engine == "slurm":
-        submit.check_idle(former)
-    with claim(run_dir, config, resume=request.resume):
+    scheduler.check(record, config, run_dir)
+    if former is not None and former.engine in _SCHEDULERS:
+        _SCHEDULERS[former.engine].check_idle(former)
+    return _start(scheduler, record, config, run_dir, resume=request.resume)
+
+
+def _start(
+    scheduler: _Scheduler, record: EngineRecord, config: Config, run_dir: RunDir, *, resume: bool
+) -> ExitCode:
+    with claim(run_dir, config, resume=resume):
         run_dir.stop_file.unlink(missing_ok=True)
         record.start(run_dir)
-    if request.engine == "slurm":
-        return submit.submit_run(record, config, run_dir)
-    _show_commands(record, run_dir)
-    return ExitCode.DONE
+    try:
+        return scheduler.start(record, config, run_dir)
+    except InputError:
+        if not resume:  # it was empty before, and what is in it now is no run's
+            shutil.rmtree(run_dir.root)
+        raise
 
 
-def _show(record: EngineRecord, config: Config, run_dir: RunDir) -> None:
-    if record.engine == "hosts":
-        _show_commands(record, run_dir)
-        return
+def _show_scripts(record: EngineRecord, config: Config, run_dir: RunDir) -> None:
     print(learner_script(record, config, run_dir.root))
     print(actor_script(record, run_dir.root))
 
 
-def _show_commands(record: EngineRecord, run_dir: RunDir) -> None:
-    print("# on the learner's host")
-    print(host_command(run_dir.root, ["--groups", *LEARNER_GROUPS]))
-    for index in range(record.hosts.actor_hosts):
-        print(f"# on actor host {index}")
-        print(host_command(run_dir.root, ["--groups", *ACTOR_GROUPS, "--index", str(index)]))
+_SCHEDULERS = {
+    "slurm": _Scheduler(
+        check_options=lambda record: submit.check_options(record.slurm),
+        prepare=lambda record, config, former: (record, config),
+        show=_show_scripts,
+        check=lambda record, config, run_dir: submit.check_cluster(record, config, run_dir.root),
+        check_idle=submit.check_idle,
+        start=submit.submit_run,
+    ),
+    "hosts": _Scheduler(
+        check_options=lambda record: None,
+        prepare=by_hand.prepare,
+        show=by_hand.show,
+        check=lambda record, config, run_dir: None,
+        check_idle=lambda record: None,
+        start=by_hand.start_run,
+    ),
+}

@@ -2,9 +2,12 @@
 
 import dataclasses
 import pathlib
+import re
 from typing import Annotated, Literal
 
 from launch.bounds import COUNT, Bounds
+from launch.errors import InputError
+from report.plain_text import plain
 
 EngineName = Literal["local", "slurm", "hosts"]
 # Whether a run gets a network namespace of its own: where there can be one, or it is refused.
@@ -13,6 +16,7 @@ GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
 LEARNER_GROUPS: tuple[GroupName, ...] = ("replay", "learner", "evaluator", "monitor")
 ACTOR_GROUPS: tuple[GroupName, ...] = ("actor",)
 _HOSTS = Bounds(1, 10_000)
+_ADDRESS = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.%]{1,60}\]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +46,9 @@ class HostsOptions:
     """Hosts that play."""
     actors_per_host: Annotated[int, _HOSTS] = 2
     """Actor processes on each of them (a core each)."""
+    learner_address: str | None = None
+    """Name or address by which actor hosts reach the learner's. With --engine hosts and --port they
+    then need no shared file system: one small file each is all they are given."""
 
     @property
     def num_actors(self) -> int:
@@ -50,7 +57,11 @@ class HostsOptions:
 
     def check(self) -> None:
         """Raises InputError for numbers no run can have."""
-        _HOSTS.check(**dataclasses.asdict(self))
+        _HOSTS.check(actor_hosts=self.actor_hosts, actors_per_host=self.actors_per_host)
+        if self.learner_address is not None and not _ADDRESS.fullmatch(self.learner_address):
+            raise InputError(
+                f"learner_address={plain(self.learner_address)} is no name or address of a host"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,13 +94,24 @@ class SlurmOptions:
 class HostRequest:
     """Runs one host's share of a run: the learner's groups, or a few actors."""
 
-    run_dir: pathlib.Path
-    """The run directory, on a file system all hosts share."""
-    groups: tuple[GroupName, ...]
+    run_dir: pathlib.Path | None = None
+    """The run directory. Without a file system that all hosts share, an actor host needs none, but
+    --bundle, or --config and --key."""
+    groups: tuple[GroupName, ...] = ()
     """`replay learner evaluator monitor` for the learner's host, `actor` for an actor host."""
+    bundle: str | None = None
+    """All that an actor host needs, in one file that `vantage train` wrote; - is standard input."""
+    config: pathlib.Path | None = None
+    """The config of the run and of its engine, for a host without a shared run directory."""
+    key: pathlib.Path | None = None
+    """The key of this host, with --config."""
     index: int = 0
     """Which of the actor hosts this is, from 0."""
     address: str | None = None
     """Name or address under which other hosts reach this one; None: what Slurm or the host says."""
     run_id: str | None = None
     """Refuse a run directory that is not this run's."""
+    print_logs: bool = False
+    """Print what nodes write to their logs, as an actor host without a run directory does."""
+    come_back: bool = False
+    """SIGTERM makes room and ends with code 75, as SIGUSR1 does: a scheduler starts it again."""

@@ -77,7 +77,7 @@ def _ask_replay(run_dir: RunDir, key_file: pathlib.Path) -> str | None:
     address = run_dir.read_address()
     if address is None:
         return f"no address in {run_dir.address_file}"
-    with OpenTunnel(key_file, run_dir.address_file) as tunnel:
+    with OpenTunnel(key_file, run_dir.address_file, on_over=run_dir.stop_file.touch) as tunnel:
         try:
             reverb.Client(tunnel.address).server_info(timeout=_ASK_SECONDS)
         except SERVER_AWAY as error:

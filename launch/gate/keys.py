@@ -28,7 +28,12 @@ _ACTOR = re.compile(r"actor-(\d+)\.pem")
 
 def actor_key(index: int) -> str:
     """File name of an actor host's key."""
-    return f"actor-{index}.pem"
+    return f"{actor_name(index)}.pem"
+
+
+def actor_name(index: int) -> str:
+    """The name that an actor host's key is for."""
+    return f"actor-{index}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """The tunnel on an actor host: a unix socket of its own user, behind which replay is.
 
-`python -m launch.gate.tunnel KEY_FILE ADDRESS_FILE LISTENER` is a node of an actor host. LISTENER
-is the number of an open unix socket, in a folder that nobody else can enter. The gate's address
-and the key are read for every connection, so that a learner's host that came back elsewhere is
-found, and nothing but two small files is needed to reach replay.
+`python -m launch.gate.tunnel KEY_FILE ADDRESS_FILE LISTENER STOP_FILE` is a node of an actor host.
+LISTENER is the number of an open unix socket, in a folder that nobody else can enter. The gate's
+address and the key are read for every connection, so that a learner's host that came back elsewhere
+is found, and nothing but two small files is needed to reach replay. STOP_FILE is made when the gate
+says that the run is over: an actor host may share no file system with the learner's.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator
 
 from launch.errors import InputError
 from launch.gate import keys, process, relay
-from launch.gate.tls import tunnel_context
+from launch.gate.tls import OVER, tunnel_context
 from launch.run_dir import read_address
 
 _CONNECT_SECONDS = 10.0
@@ -38,6 +39,10 @@ class GateAwayError(Exception):
     """There is no way to replay for now."""
 
 
+class RunOverError(Exception):
+    """The gate has said that the run is over."""
+
+
 class Tunnel:
     """Takes connections of this host, and carries each to the gate."""
 
@@ -48,9 +53,14 @@ class Tunnel:
         connect: Callable[[], ssl.SSLSocket],
         *,
         hold_seconds: float = _HOLD_SECONDS,
+        on_over: Callable[[], None] = lambda: None,
     ):
-        """A connection is held for `hold_seconds` while the gate is away."""
+        """A connection is held for `hold_seconds` while the gate is away.
+
+        `on_over` is called when the gate says that the run is over.
+        """
         self._loop, self._listener, self._connect = loop, listener, connect
+        self._on_over = on_over
         self._hold_seconds = hold_seconds
         self._connecting = 0
         self.problem: str | None = None  # why the last connection failed
@@ -75,6 +85,11 @@ class Tunnel:
         while True:
             try:
                 far = self._connect()
+            except RunOverError as error:
+                self._on_over()
+                self._loop.call(functools.partial(self._say, str(error)))
+                self._loop.call(functools.partial(self._give_up, near))
+                return
             except (GateAwayError, InputError, OSError) as error:
                 self._loop.call(functools.partial(self._say, str(error)))
                 if isinstance(error, InputError) or time.monotonic() > deadline:
@@ -121,10 +136,20 @@ def connect(key_file: pathlib.Path, address_file: pathlib.Path) -> ssl.SSLSocket
         raise GateAwayError(f"no gate at {address}: {error}") from None
     try:
         relay.prepare_tcp(raw)
-        return tunnel_context(key).wrap_socket(raw, server_hostname=key.run_id)
+        far = tunnel_context(key).wrap_socket(raw, server_hostname=key.run_id)
     except OSError as error:
         raw.close()
         raise GateAwayError(f"the gate at {address} is not this run's: {error}") from None
+    if far.selected_alpn_protocol() == OVER:
+        _part(far)
+        raise RunOverError(f"the gate at {address} says that the run is over")
+    return far
+
+
+def _part(far: ssl.SSLSocket) -> None:
+    """Waits until the gate knows who was told: it closes the connection then."""
+    with far, contextlib.suppress(OSError):
+        far.recv(1)
 
 
 @contextlib.contextmanager
@@ -149,7 +174,12 @@ class OpenTunnel:
     """A tunnel in a thread of this process, for a question or two."""
 
     def __init__(
-        self, key_file: pathlib.Path, address_file: pathlib.Path, *, hold_seconds: float = 0.0
+        self,
+        key_file: pathlib.Path,
+        address_file: pathlib.Path,
+        *,
+        hold_seconds: float = 0.0,
+        on_over: Callable[[], None] = lambda: None,
     ):
         self._stack = contextlib.ExitStack()
         listener = self._stack.enter_context(unix_listener())
@@ -160,6 +190,7 @@ class OpenTunnel:
             listener,
             lambda: connect(key_file, address_file),
             hold_seconds=hold_seconds,
+            on_over=on_over,
         )
         self._closed = threading.Event()
         self._thread = threading.Thread(
@@ -186,9 +217,14 @@ class OpenTunnel:
 def main(argv: list[str]) -> None:
     """Entry point of the process."""
     process.prepare()
-    key_file, address_file = map(pathlib.Path, argv[1:3])
+    key_file, address_file, _, stop_file = map(pathlib.Path, argv[1:])
     loop = relay.Relay()
-    Tunnel(loop, socket.socket(fileno=int(argv[3])), lambda: connect(key_file, address_file))
+    Tunnel(
+        loop,
+        socket.socket(fileno=int(argv[3])),
+        lambda: connect(key_file, address_file),
+        on_over=stop_file.touch,
+    )
     process.relay_until_stopped("tunnel", loop, lambda: None)
 
 

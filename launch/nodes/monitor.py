@@ -12,6 +12,7 @@ from launch import heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.monitor.events import EventWriter
+from launch.monitor.host_rows import HostFiles
 from launch.monitor.loop import run_monitor
 from launch.nodes.limits import most_steps
 from launch.run_dir import RunDir
@@ -26,10 +27,11 @@ def run_monitor_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     heart = heartbeat.of_this_process("monitor")
     heart.beat(Phase.STARTING)
     drain = Drain(client, most_frames=config.frames_of(most_steps(config)))
+    hosts = HostFiles(RunDir(run_dir))
 
     def drain_heard() -> list[dict[str, Any]]:
         heart.beat(Phase.RECORDING, drain.num_rows)
-        return drain()
+        return _without_hosts(hosts, drain())
 
     metrics = MetricsFile(RunDir(run_dir).metrics_file)
     with contextlib.closing(EventWriter(run_dir)) as events:
@@ -41,6 +43,15 @@ def run_monitor_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
                 f"TensorBoard events in {events.path}": events.append,
             },
         )
+
+
+def _without_hosts(hosts: HostFiles, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return hosts.take(rows)
+    except OSError as error:
+        # A full disk: the metrics say so for themselves, and hosts speak again soon.
+        logging.warning("cannot write what hosts say: %s", error)
+        return [row for row in rows if not str(row.get("role")).startswith("host/")]
 
 
 class Drain:

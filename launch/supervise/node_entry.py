@@ -15,16 +15,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+import reverb
 from absl import flags
 from launchpad import address as lp_address
 from launchpad import context as lp_context
 from launchpad.launch import worker_manager
 
 from launch.errors import ExitCode, GiveUpError
+from launch.nodes.host_heartbeat import tell_of_host
 from launch.program import make_program
 from launch.run_dir import RunDir
 from launch.supervise.node_log import set_up_log
-from launch.supervise.node_process import DUMP_SIGNAL, REPLAY_VARIABLE
+from launch.supervise.node_process import DUMP_SIGNAL, HOST_VARIABLE, REPLAY_VARIABLE
 from reverb_server.client import OthersAwayError
 
 _MOVED_SECONDS = 2.0  # between two looks at where replay is
@@ -54,8 +56,19 @@ def run_node(run_dir: RunDir, role: str, index: int, replaced: Replaced | None =
     manager = worker_manager.WorkerManager(register_in_thread=True, kill_main_thread=False)
     if role == "actor":
         threading.Thread(target=_leave_when_moved, args=(run_dir,), daemon=True).start()
+        _tell_of_host(index)
     program.groups[role][index].function()
     del manager
+
+
+def _tell_of_host(index: int) -> None:
+    """On a host that shares no file system with the learner's, tells how it is."""
+    told = os.environ.get(HOST_VARIABLE)
+    if told is not None:
+        host, _, status_file = told.partition(" ")
+        client = reverb.Client(os.environ[REPLAY_VARIABLE])
+        arguments = (int(host), pathlib.Path(status_file), index, client)
+        threading.Thread(target=tell_of_host, args=arguments, daemon=True).start()
 
 
 def _leave_when_moved(run_dir: RunDir) -> None:

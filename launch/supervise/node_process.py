@@ -19,6 +19,8 @@ from launch.supervise.progress import Progress
 
 # Where a node finds replay: host:port, or unix:path.
 REPLAY_VARIABLE = "VANTAGE_REPLAY"
+# "INDEX STATUS_FILE" of an actor host that shares no file system with the learner's.
+HOST_VARIABLE = "VANTAGE_HOST"
 _MAX_FAILURES = 5
 SUSPENDED_SECONDS = 10.0
 # A node that worked for this long has not failed "in a row" with the time before.

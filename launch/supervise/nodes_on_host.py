@@ -5,7 +5,7 @@ import os
 import pathlib
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import portpicker
@@ -17,8 +17,14 @@ from launch.monitor.view import make_view
 from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
 from launch.supervise.compile_cache import new_compile_cache
+from launch.supervise.log_echo import LogEcho
 from launch.supervise.namespace import Namespace
-from launch.supervise.node_process import REPLAY_VARIABLE, NodeProcess, NodeSpec
+from launch.supervise.node_process import (
+    HOST_VARIABLE,
+    REPLAY_VARIABLE,
+    NodeProcess,
+    NodeSpec,
+)
 from launch.supervise.phases import RunPhases
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
@@ -69,6 +75,13 @@ class RelayNode:
     listener: socket.socket  # ours, so that it outlives the process that is given it
 
 
+@dataclasses.dataclass(frozen=True)
+class Apart:
+    """Of a host whose run directory is its own, and nobody else's."""
+
+    host: int  # which of the actor hosts it is
+
+
 def supervise_nodes(
     config: Config,
     run_dir: RunDir,
@@ -81,20 +94,19 @@ def supervise_nodes(
     namespace: Namespace | None = None,
     relay: RelayNode | None = None,
     taken_over: Callable[[], bool] = lambda: False,
+    print_logs: bool = False,
+    apart: Apart | None = None,
 ) -> Outcome:
     """Runs the nodes until training is over, or until a signal or the stop file asks to stop.
 
     Each is a process of `node_module`, which a rehearsal has of its own. They live in the
     namespace, if there is one, and reach replay at its address there. When another host has
-    `taken_over`, the nodes are killed: their checkpoints would spoil its own.
+    `taken_over`, the nodes are killed: their checkpoints would spoil its own. A host that is
+    `apart` tells by telemetry how its nodes are.
     """
     display = _make_display(config, run_dir, names)
     phase_of = RunPhases(config.replay.warmup_steps)
     colocate = config.replay.colocate
-
-    def show(nodes: Sequence[NodeProcess]) -> None:
-        if display is not None:
-            display.show(phase_of(nodes))
 
     def end_asked() -> Outcome | None:
         if not run_dir.is_there():
@@ -108,21 +120,31 @@ def supervise_nodes(
     specs = [_node_spec(config, run_dir, name, node_module) for name in names]
     if relay is not None:
         specs.append(_relay_spec(config, run_dir, relay))
+    told = {} if apart is None else {HOST_VARIABLE: f"{apart.host} {status_file}"}
+    logs = {str(spec.name): spec.log_file for spec in specs} if print_logs else {}
+    echo = LogEcho(logs, cut=apart is not None)
+
+    def on_tick(nodes: Sequence[NodeProcess]) -> None:
+        echo.poll()
+        if display is not None:
+            display.show(phase_of(nodes))
+
     supervisor = Supervisor(
-        [_placed(spec, replay_address, namespace) for spec in specs],
+        [_placed(spec, {**told, REPLAY_VARIABLE: replay_address}, namespace) for spec in specs],
         finishing_role="learner",
         stop_steps=_COLOCATED_STOP_STEPS if colocate else _STOP_STEPS,
         finish_steps=_COLOCATED_FINISH_STEPS if colocate else _FINISH_STEPS,
         restart_variable=RESTART_VARIABLE,
         status_file=status_file,
         end_asked=end_asked,
-        on_tick=show,
+        on_tick=on_tick,
         on_event=say,
     )
     stop.install(supervisor.kill)
     try:
         return supervisor.run()
     finally:
+        echo.poll()
         if display is not None:
             display.close()
 
@@ -184,11 +206,11 @@ def _relay_spec(config: Config, run_dir: RunDir, relay: RelayNode) -> NodeSpec:
     )
 
 
-def _placed(spec: NodeSpec, replay_address: str, namespace: Namespace | None) -> NodeSpec:
-    """A node that finds replay, from where it is to live."""
+def _placed(spec: NodeSpec, told: Mapping[str, str], namespace: Namespace | None) -> NodeSpec:
+    """A node that is told where replay is, from where it is to live."""
     return dataclasses.replace(
         spec,
-        environment={**spec.environment, REPLAY_VARIABLE: replay_address},
+        environment={**spec.environment, **told},
         enter=None if namespace is None else namespace.enter,
     )
 

@@ -16,8 +16,12 @@ class StopSignals:
         *,
         stopping: str = "stopping: draining and writing checkpoints (Ctrl-C again to kill)",
         killing: str = "killing the run",
+        term_comes_back: bool = False,
     ) -> None:
+        """Where `term_comes_back`, SIGTERM asks to make room too, as some schedulers do."""
         self._stopping, self._killing = stopping, killing
+        makes_room = (signal.SIGUSR1, signal.SIGTERM) if term_comes_back else (signal.SIGUSR1,)
+        self._makes_room = frozenset(makes_room)
         self.requested = False
         self._come_back = False
 
@@ -40,7 +44,7 @@ class StopSignals:
             # Before anything is said: the next signal may come meanwhile.
             is_first, self.requested = not self.requested, True
             if is_first:
-                self._come_back = number == signal.SIGUSR1
+                self._come_back = number in self._makes_room
                 _say(self._stopping)
             elif number == signal.SIGINT:
                 # Only from a terminal: schedulers repeat SIGTERM, and kill in their own time.

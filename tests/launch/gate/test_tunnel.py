@@ -5,11 +5,13 @@ import os
 import pathlib
 import socket
 import stat
+import threading
 import time
 
 import pytest
 
 from launch.gate import keys
+from launch.gate.farewell import tell_over
 from launch.gate.tunnel import OpenTunnel, address_of, unix_listener
 from tests.launch.gate.door import SECONDS, Door, echo, receive, serving
 
@@ -132,6 +134,20 @@ def test_a_host_whose_key_the_gate_refuses_says_so(way, tmp_path):
             near.sendall(b"hello")
             assert ends(near)
         assert tunnel.problem.startswith("the gate refused this host's key")
+
+
+def test_a_tunnel_that_hears_that_the_run_is_over_says_so_once_and_for_all(way):
+    heard = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        way.address_file.write_text(f"localhost:{listener.getsockname()[1]}")
+        key = keys.read_key(way.keys / keys.GATE)
+        with OpenTunnel(
+            way.keys / keys.actor_key(0), way.address_file, hold_seconds=SECONDS, on_over=heard.set
+        ) as tunnel:
+            with connect(tunnel) as near:
+                assert tell_over(listener, key, ["actor-0"], SECONDS) == []
+                assert ends(near)
+            assert heard.is_set()
 
 
 def test_without_a_gate_connections_end_and_the_reason_is_known(way):

@@ -76,3 +76,10 @@ def test_signals_that_come_while_something_is_printed_are_heard_and_said(stop, k
         "stopping:",
         "killing",
     ]
+
+
+def test_where_a_scheduler_starts_it_again_sigterm_makes_room_too():
+    stop = StopSignals(term_comes_back=True)
+    stop.install(kill=lambda: None)
+    signal.raise_signal(signal.SIGTERM)
+    assert stop.exit_code is stop.exit_code_unsaved is ExitCode.COME_BACK
