@@ -8,6 +8,7 @@ from launch.engines.record import EngineRecord
 from launch.engines.share import gate_address, write_bundles
 from launch.engines.slurm.scripts import host_command
 from launch.errors import ExitCode
+from launch.monitor.host_rows import forget_hosts
 from launch.run_dir import RunDir
 
 
@@ -24,6 +25,7 @@ def prepare(
 def start_run(record: EngineRecord, config: Config, run_dir: RunDir) -> ExitCode:
     """Writes what hosts are given, and says what to start where."""
     if _are_apart(record):
+        forget_hosts(run_dir)
         write_bundles(run_dir, config, record)
     show(record, config, run_dir)
     return ExitCode.DONE

@@ -17,6 +17,7 @@ from launch.engines.claim import check_same_run
 from launch.engines.record import EngineRecord, load_engine
 from launch.errors import InputError
 from launch.gate import keys
+from launch.monitor.host_rows import forget_hosts
 from launch.run_dir import RunDir, describe
 from report.atomic_file import write_atomically
 from report.json_file import parse_json, read_json
@@ -33,17 +34,18 @@ class Share(NamedTuple):
 
 
 def config_text(config: Config, record: EngineRecord) -> str:
-    """The file that --config of a host takes."""
-    return json.dumps(_stored(config, record), indent=2) + "\n"
+    """The file that --config of a host takes.
 
-
-def _stored(config: Config, record: EngineRecord) -> dict[str, Any]:
-    return {**describe(config), "engine": dataclasses.asdict(record)}
+    It says nothing of this machine: hosts that are started from one image have its versions.
+    """
+    given = {"config": config_json.to_json(config), "engine": dataclasses.asdict(record)}
+    return json.dumps(given, indent=2) + "\n"
 
 
 def write_bundles(run_dir: RunDir, config: Config, record: EngineRecord) -> None:
     """Writes a file for each actor host, for its owner's eyes: its key is in it."""
-    stored = _stored(config, record)
+    # With the versions of this environment, which a host must have too.
+    stored = {**describe(config), "engine": dataclasses.asdict(record)}
     folder = run_dir.bundle(0).parent
     folder.mkdir(mode=0o700, exist_ok=True)
     for path in folder.iterdir():
@@ -91,18 +93,21 @@ def unpack(share: Share, run_dir: RunDir, key_name: str) -> None:
     try:
         config = config_json.from_json(share.stored["config"])
         record = share.stored["engine"]
+        run_id = record["run_id"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"what this host was given is no run's config: {error}") from None
     try:
         if run_dir.config_file.exists():
-            check_same_run(run_dir.load_config().with_schedule(), config)
+            check_same_run(run_dir.load_config().with_schedule(), config.with_schedule())
         former = load_engine(run_dir)
-        if former is None or former.run_id != record.get("run_id"):
-            # It was started anew: that it was to stop is of before.
+        if former is None or former.run_id != run_id:
+            # It was started anew: that it was to stop, and what hosts said, is of before.
             run_dir.stop_file.unlink(missing_ok=True)
+            forget_hosts(run_dir)
         run_dir.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         run_dir.keys.mkdir(mode=0o700, exist_ok=True)
-        stored = {name: value for name, value in share.stored.items() if name in _OF_A_RUN}
+        given = {name: value for name, value in share.stored.items() if name in _OF_A_RUN}
+        stored = {**describe(config), **given}
         write_atomically(run_dir.config_file, json.dumps(stored, indent=2) + "\n")
         write_atomically(run_dir.engine_file, json.dumps(record, indent=2) + "\n")
         write_atomically(run_dir.keys / key_name, share.key, mode=0o600)

@@ -85,6 +85,12 @@ class HostFiles:
         write_atomically(path, text)
 
 
+def forget_hosts(run_dir: RunDir) -> None:
+    """Removes what hosts of an earlier start have said."""
+    for path in run_dir.host_file(0).parent.glob("actor-*.json"):
+        path.unlink(missing_ok=True)
+
+
 def hosts_by_telemetry(run_dir: RunDir) -> list[int]:
     """Actor hosts that were alive when they last said something by telemetry, and only so."""
     found = []
