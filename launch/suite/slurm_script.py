@@ -4,12 +4,11 @@ import pathlib
 import shlex
 from collections.abc import Mapping
 
+from launch.engines.host_size import ACTOR_MIB, learner_mib
 from launch.engines.options import SlurmOptions
 from launch.engines.slurm.scripts import (
-    ACTOR_MIB,
     TASK,
     batch_script,
-    learner_mib,
     learner_options,
     pattern,
 )

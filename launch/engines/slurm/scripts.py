@@ -1,21 +1,18 @@
 """The two batch scripts of a run, as text."""
 
-import math
 import pathlib
 import shlex
 from collections.abc import Sequence
 
 from launch.config import Config
+from launch.engines.host_size import ACTOR_MIB, learner_mib
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, SlurmOptions
 from launch.engines.record import EngineRecord
 from launch.engines.slurm.jobs import actor_job, learner_job
 from launch.errors import ExitCode
 from launch.invocation import vantage_command
 from launch.names import check_printable
-from launch.replay import replay_bytes_estimate
 
-_LEARNER_BYTES = 6 * 2**30  # beside replay: learner, evaluator, monitor, and a learner's batches
-ACTOR_MIB = 1536
 _JOB = '"$SLURM_JOB_ID"'
 # The last task of an array has the array's own job id: requeueing that would requeue all tasks.
 TASK = '"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'
@@ -76,11 +73,6 @@ def learner_options(slurm: SlurmOptions, needed_mib: int) -> list[str]:
         *_optional("--partition", slurm.learner_partition),
         *_optional("--gres", slurm.learner_gres),
     ]
-
-
-def learner_mib(config: Config) -> int:
-    """What the learner's host needs, without actors."""
-    return math.ceil((replay_bytes_estimate(config) + _LEARNER_BYTES) / 2**20)
 
 
 def actor_script(record: EngineRecord, run_dir: pathlib.Path) -> str:
