@@ -91,7 +91,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if typing.get_origin(hint) is Annotated:
         kind, *metadata = typing.get_args(hint)
         patterns = [extra for extra in metadata if isinstance(extra, re.Pattern)]
-        return _fits(value, kind) and all(pattern.fullmatch(value) for pattern in patterns)
+        return _fits(value, kind) and all(
+            value is None or pattern.fullmatch(value) for pattern in patterns
+        )
     if typing.get_origin(hint) is Literal:
         return value in typing.get_args(hint)
     if typing.get_origin(hint) in (types.UnionType, typing.Union):

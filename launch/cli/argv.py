@@ -20,9 +20,11 @@ from launch.cli.refusal import refused_in_one_line
 from launch.config import Config
 from launch.engines.claim import config_to_resume
 from launch.engines.options import (
+    ALSO_OF_KUBERNETES,
     EngineName,
     HostsOptions,
     Isolation,
+    KubernetesOptions,
     SlurmOptions,
     TrainRequest,
 )
@@ -90,13 +92,17 @@ def preset_config(args: Sequence[str]) -> Config:
 
 def _train_defaults(args: Sequence[str]) -> TrainFlags:
     if "--resume" not in args or "--help" in args:
-        return TrainFlags(TrainRequest(), preset_config(args), HostsOptions(), SlurmOptions())
+        return _defaults(preset_config(args))
     config = config_to_resume(_run_dir(args))
     former = _former(args)
     if former is None:
-        return TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions())
+        return _defaults(config)
     request = TrainRequest(engine=former.engine, isolate=former.isolation != "no")
-    return TrainFlags(request, config, former.hosts, former.slurm)
+    return TrainFlags(request, config, former.hosts, former.slurm, former.kubernetes)
+
+
+def _defaults(config: Config) -> TrainFlags:
+    return TrainFlags(TrainRequest(), config, HostsOptions(), SlurmOptions(), KubernetesOptions())
 
 
 def _run_dir(args: Sequence[str]) -> pathlib.Path | None:
@@ -150,8 +156,15 @@ def check_engine_flags(engine: EngineName, args: Sequence[str]) -> None:
             f"--actors is for one machine; with --engine {engine} give --actor-hosts and "
             "--actors-per-host"
         )
-    for options, engines in ((HostsOptions, ("slurm", "hosts")), (SlurmOptions, ("slurm",))):
+    for options, engines in (
+        (HostsOptions, ("slurm", "hosts", "kubernetes")),
+        (SlurmOptions, ("slurm",)),
+        (KubernetesOptions, ("kubernetes",)),
+    ):
         for field in dataclasses.fields(options):
+            also = ("kubernetes",) if field.name in ALSO_OF_KUBERNETES else ()
+            fitting = (*engines, *also)
             flag = f"--{field.name.replace('_', '-')}"
-            if engine not in engines and value_of(flag, args) is not None:
-                raise InputError(f"{flag} needs --engine {' or '.join(engines)}, not {engine}")
+            if engine not in fitting and value_of(flag, args) is not None:
+                named = " or ".join(filter(None, (", ".join(fitting[:-1]), fitting[-1])))
+                raise InputError(f"{flag} needs --engine {named}, not {engine}")

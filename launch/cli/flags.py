@@ -11,7 +11,7 @@ import tyro
 
 from launch.cli.completion import Shell
 from launch.config import Config, PresetName
-from launch.engines.options import HostsOptions, SlurmOptions, TrainRequest
+from launch.engines.options import HostsOptions, KubernetesOptions, SlurmOptions, TrainRequest
 from launch.profile.request import PlanRequest, ProfileRequest
 from launch.suite.plan import SuiteRequest
 from launch.tune.plan import TuneRequest
@@ -31,6 +31,7 @@ class TrainFlags:
     config: Config
     hosts: HostsOptions
     slurm: SlurmOptions
+    kubernetes: KubernetesOptions
     preset: PresetName = DEFAULT_PRESET
     """Where defaults come from: `cpu` learns Pong on two cores, `paper` is the paper's setting."""
     config_file: _ConfigFile = None
@@ -84,12 +85,36 @@ class StopFlags:
 
 @dataclasses.dataclass(frozen=True)
 class ScaleFlags:
-    """Adds or drops actor hosts of a run on Slurm while it trains."""
+    """Adds or drops actor hosts of a run on Slurm or Kubernetes while it trains."""
 
     run: _Run
     """The run directory."""
     actor_hosts: int
     """How many actor hosts the run is to have; those that failed are replaced."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LogsFlags:
+    """Prints what the nodes of a run wrote last."""
+
+    run: _Run
+    """The run directory."""
+    node: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NODE]")] = None
+    """One node, such as learner-0 or actor-3; by default all of them."""
+    lines: int = 20
+    """Last lines of each."""
+    follow: bool = False
+    """Go on with what they write, until Ctrl-C."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FetchFlags:
+    """Copies a run out of its Kubernetes cluster: config, metrics, checkpoints."""
+
+    run: _Run
+    """The run directory, as `vantage train` made it here."""
+    folder: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
+    """Where to: a new folder, or one that holds an earlier copy of the run."""
 
 
 @dataclasses.dataclass(frozen=True)

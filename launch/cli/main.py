@@ -88,6 +88,7 @@ def _read_train(args: Sequence[str]) -> dict[str, Any]:
         "request": flags.request,
         "hosts": flags.hosts,
         "slurm": flags.slurm,
+        "kubernetes": flags.kubernetes,
         "isolation": isolation_of(flags.request, given),
     }
 
@@ -158,6 +159,8 @@ COMMANDS = {
     "status": Command("launch.commands.status:status", flags_lib.StatusFlags),
     "stop": Command("launch.commands.stop:stop", flags_lib.StopFlags),
     "scale": Command("launch.commands.scale:scale", flags_lib.ScaleFlags),
+    "logs": Command("launch.commands.logs:logs", flags_lib.LogsFlags),
+    "fetch": Command("launch.commands.fetch:fetch", flags_lib.FetchFlags),
     "host": Command("launch.engines.host:run_host", HostRequest, read=_read_host),
     "doctor": Command("launch.commands.doctor.command:run_doctor", flags_lib.DoctorFlags),
     "suite": Command("launch.suite.run:suite", flags_lib.SuiteFlags, read=_read_suite),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
+from launch.engines.record import load_engine
 from launch.errors import ExitCode, InputError
 from launch.monitor.follow import recent_rows
 from launch.monitor.snapshot import Evaluation, RunState
@@ -69,7 +70,18 @@ def _with_state(run: Listed, status: HostStatus | None) -> Listed:
     """A run that was copied in parts says nothing of its state."""
     if status is not None:
         return run._replace(state=status.state)
-    return run if run.frames else run._replace(state="not started")
+    if run.frames:
+        return run
+    return run._replace(state="in a cluster" if _in_cluster(run.path) else "not started")
+
+
+def _in_cluster(path: pathlib.Path) -> bool:
+    """Whether the run's files are elsewhere, where `vantage status` looks for them."""
+    try:
+        record = load_engine(RunDir(path))
+    except InputError:
+        return False  # a stranger's file; the list goes on
+    return record is not None and record.engine == "kubernetes"
 
 
 def _as_json(run: Listed) -> dict[str, object]:

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from launch.commands.cluster_status import cluster_status
+from launch.engines.kubernetes.names import in_its_pod
 from launch.engines.record import EngineRecord, load_engine
 from launch.engines.slurm.cluster import Job
 from launch.engines.slurm.jobs import jobs_of
 from launch.errors import ExitCode, InputError
 from launch.monitor.follow import recent_rows
+from launch.monitor.host_rows import hosts_by_telemetry
 from launch.monitor.plain_view import format_line
 from launch.monitor.snapshot import RunState, Snapshot
 from launch.run_dir import RunDir
@@ -34,6 +37,9 @@ class _Seen(NamedTuple):
 
 def status(run: pathlib.Path, as_json: bool) -> ExitCode:
     """Prints the state of a run and of each of its nodes."""
+    record = load_engine(RunDir(run))
+    if record is not None and record.engine == "kubernetes" and not in_its_pod():
+        return cluster_status(run, record, as_json)
     seen = _look_at(run)
     if as_json:
         print(json.dumps(_as_json(seen)))
@@ -45,7 +51,7 @@ def status(run: pathlib.Path, as_json: bool) -> ExitCode:
 def _look_at(run: pathlib.Path) -> _Seen:
     run_dir = RunDir(run)
     config, record = run_dir.load_config(), load_engine(run_dir)
-    learner, actors = read_hosts(run_dir, 0 if record is None else record.hosts.actor_hosts)
+    learner, actors = read_hosts(run_dir, _num_hosts(run_dir, record))
     state = RunState(
         total_frames=config.frames, target_samples_per_insert=config.replay.samples_per_insert
     )
@@ -67,6 +73,12 @@ def _look_at(run: pathlib.Path) -> _Seen:
         jobs=_read_jobs(record),
         snapshot=snapshot,
     )
+
+
+def _num_hosts(run_dir: RunDir, record: EngineRecord | None) -> int:
+    """Actor hosts to look for: those of the record, and those that a cluster added since."""
+    asked = 0 if record is None else record.hosts.actor_hosts
+    return max([asked, *(index + 1 for index in hosts_by_telemetry(run_dir))])
 
 
 def _read_jobs(record: EngineRecord | None) -> list[Job] | None:

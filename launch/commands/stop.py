@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from launch.engines.kubernetes.stop import stop_run
 from launch.engines.record import EngineRecord, load_engine
 from launch.engines.slurm import cluster
 from launch.engines.slurm.jobs import jobs_of
@@ -33,6 +34,8 @@ def stop(run: pathlib.Path, timeout_seconds: float) -> ExitCode:
     run_dir.check_own()
     run_dir.load_config()
     record = load_engine(run_dir)
+    if record is not None and record.engine == "kubernetes":
+        return stop_run(record, run, timeout_seconds)
     on_slurm = record is not None and record.engine == "slurm"
     watched = _jobs(record) if record is not None and on_slurm else _supervisor(run_dir)
     alive = watched.alive()

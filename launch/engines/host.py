@@ -39,6 +39,7 @@ from launch.host_name import this_host
 from launch.layout import NodeName, node_names
 from launch.monitor.host_rows import hosts_by_telemetry
 from launch.run_dir import RunDir
+from launch.supervise.file_age import file_age_seconds
 from launch.supervise.namespace import Namespace
 from launch.supervise.node_process import die_with_parent
 from launch.supervise.nodes_on_host import Apart, RelayNode, node_environment, supervise_nodes
@@ -51,6 +52,8 @@ _PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves fa
 _TICK_SECONDS = 0.2
 # For actor hosts without a shared file system to ask again; gRPC does so within seconds.
 _FAREWELL_SECONDS = 60.0
+# Longer than it takes to drain, when nobody hears of hosts.
+_HEARD_SECONDS = 300.0
 
 
 def run_host(request: HostRequest) -> ExitCode:
@@ -213,11 +216,19 @@ class _Host:
 
     def _tell_hosts(self, listener: socket.socket) -> None:
         """Tells actor hosts that do not see the stop file."""
-        hosts = [keys.actor_name(index) for index in hosts_by_telemetry(self._run_dir)]
+        hosts = [keys.actor_name(index) for index in self._hosts_heard_of()]
         key = keys.read_key(self._key_file, self._record.run_id)
         late = tell_over(listener, key, hosts, _FAREWELL_SECONDS)
         if late:
             say(f"{this_host()}: not told that the run is over: {', '.join(late)}")
+
+    def _hosts_heard_of(self) -> list[int]:
+        """Actor hosts that see no stop file, without those that left a while ago."""
+        ages = {
+            index: file_age_seconds(self._run_dir.host_file(index))
+            for index in hosts_by_telemetry(self._run_dir)
+        }
+        return [index for index, age in ages.items() if (age or 0.0) < _HEARD_SECONDS]
 
     def _exit_code(self, outcome: Outcome) -> ExitCode:
         say(f"{this_host()}: {outcome.value}")
@@ -260,7 +271,8 @@ class _Host:
         except InputError as error:
             return ExitCode.FAILED, str(error)
         role = "actor" if self.plays else "learner"
-        gres = self._record.slurm.learner_gres or ""
+        record = self._record
+        devices = record.slurm.learner_gres or record.kubernetes.learner_resources or ""
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(
                 [
@@ -269,7 +281,7 @@ class _Host:
                     "launch.engines.preflight",
                     str(self._run_dir.root),
                     role,
-                    gres,
+                    devices,
                     str(self._key_file),
                 ],
                 env=node_environment(role),

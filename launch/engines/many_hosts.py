@@ -10,9 +10,12 @@ from launch.config import Config
 from launch.engines import by_hand
 from launch.engines.claim import check_claim, claim, run_dir_of
 from launch.engines.dry_run import show_resolved
+from launch.engines.kubernetes import start as kubernetes_start
+from launch.engines.kubernetes.settings import check_options as check_kubernetes_options
 from launch.engines.options import (
     HostsOptions,
     Isolation,
+    KubernetesOptions,
     SlurmOptions,
     TrainRequest,
 )
@@ -40,6 +43,7 @@ def train_on_hosts(
     hosts: HostsOptions,
     slurm: SlurmOptions,
     isolation: Isolation,
+    kubernetes: KubernetesOptions,
 ) -> ExitCode:
     """Starts a run over several hosts and returns; the run goes on without this process."""
     if request.serial:
@@ -50,7 +54,7 @@ def train_on_hosts(
     run_dir = RunDir(run_dir_of(config, request).root.absolute())
     actor = dataclasses.replace(config.actor, actors=hosts.num_actors)
     config = dataclasses.replace(config, actor=actor)
-    record = EngineRecord(request.engine, new_run_id(), hosts, slurm, isolation)
+    record = EngineRecord(request.engine, new_run_id(), hosts, slurm, isolation, kubernetes)
     scheduler.check_options(record)
     former = load_engine(run_dir) if request.resume else None
     record, config = scheduler.prepare(record, config, former)
@@ -101,5 +105,15 @@ _SCHEDULERS = {
         check=lambda record, config, run_dir: None,
         check_idle=lambda record: None,
         start=by_hand.start_run,
+    ),
+    "kubernetes": _Scheduler(
+        check_options=lambda record: check_kubernetes_options(
+            record.kubernetes, record.slurm, record.hosts
+        ),
+        prepare=kubernetes_start.prepare,
+        show=kubernetes_start.show,
+        check=kubernetes_start.check_cluster,
+        check_idle=kubernetes_start.check_idle,
+        start=kubernetes_start.start_run,
     ),
 }

@@ -9,7 +9,7 @@ from launch.bounds import COUNT, Bounds
 from launch.errors import InputError
 from report.plain_text import plain
 
-EngineName = Literal["local", "slurm", "hosts"]
+EngineName = Literal["local", "slurm", "hosts", "kubernetes"]
 # Whether a run gets a network namespace of its own: where there can be one, or it is refused.
 Isolation = Literal["auto", "yes", "no"]
 GroupName = Literal["replay", "learner", "evaluator", "monitor", "actor"]
@@ -33,14 +33,14 @@ class TrainRequest:
     """Keep replay's port in a network namespace of the run's own, where there can be one; given,
     the run is refused where there cannot."""
     engine: EngineName = "local"
-    """Who starts the processes: this machine, Slurm, or you on each of your `hosts`."""
+    """Who starts the processes: this machine, Slurm, Kubernetes, or you on each of your `hosts`."""
     dry_run: bool = False
     """Print the resolved config, and what other hosts would start; start and write nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HostsOptions:
-    """Only with --engine slurm or hosts: the actors' hosts, beside the learner's."""
+    """Not on this machine alone: the actors' hosts, beside the learner's."""
 
     actor_hosts: Annotated[int, _HOSTS] = 1
     """Hosts that play."""
@@ -88,6 +88,44 @@ class SlurmOptions:
     """How long before the time limit hosts begin to drain and write checkpoints."""
     sbatch_extra: str = ""
     """More sbatch options for both jobs, such as "--qos=high --exclude=n13"; they win."""
+
+
+# How large hosts are and how long they drain is asked of both schedulers, by the same flags.
+ALSO_OF_KUBERNETES = frozenset({"learner_cpus", "learner_mem", "actor_mem", "drain_seconds"})
+
+
+@dataclasses.dataclass(frozen=True)
+class KubernetesOptions:
+    """Only with --engine kubernetes; --learner-cpus, --*-mem and --drain-seconds hold there too."""
+
+    image: str | None = None
+    """Image of learner and actors, as the Dockerfile builds it: its entry point is `vantage`."""
+    namespace: str | None = None
+    """Namespace of the run; None is that of the context."""
+    context: str | None = None
+    """Context of kubectl: which cluster, and as whom; None is the current one."""
+    learner_resources: str | None = None
+    """Devices of the learner's pod, such as nvidia.com/gpu=1 or google.com/tpu=4."""
+    learner_node_selector: str | None = None
+    """Labels that the learner's node must have, as key=value,key=value."""
+    actor_node_selector: str | None = None
+    """The same of the actors' nodes: spot nodes, say."""
+    learner_tolerations: str | None = None
+    """Taints that the learner's pod puts up with, as key=value:NoSchedule,key:NoExecute."""
+    actor_tolerations: str | None = None
+    """The same of the actors' pods."""
+    learner_priority_class: str | None = None
+    """Priority class of the learner's pod: above the actors', so that it never gives way."""
+    actor_priority_class: str | None = None
+    """Priority class of the actors' pods."""
+    storage_class: str | None = None
+    """Storage class of the run directory's volume; None is the cluster's default."""
+    storage: str = "20Gi"
+    """Size of that volume: checkpoints of learner and replay."""
+    queue: str | None = None
+    """Kueue's local queue, if the cluster has Kueue."""
+    image_pull_secret: str | None = None
+    """Secret with the password of the image's registry."""
 
 
 @dataclasses.dataclass(frozen=True)

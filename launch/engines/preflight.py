@@ -1,6 +1,6 @@
 """Checks of one host before it joins a run.
 
-`python -m launch.engines.preflight RUN_DIR ROLE GRES KEY_FILE` is a process of its own, because
+`python -m launch.engines.preflight RUN_DIR ROLE DEVICES KEY_FILE` is a process of its own, because
 importing is what may fail or hang. It ends with code 0, with `COME_BACK` if there is no learner's
 host to join, or with 1; its last line then says why.
 """
@@ -43,13 +43,17 @@ def check_imports() -> None:
             ) from error
 
 
-def check_device(asked: DeviceName, gres: str) -> None:
-    """A learner that was given a GPU must not train on the CPU in silence, unless told to."""
-    given = asked == "auto" and "gpu" in gres
+def check_device(asked: DeviceName, given: str) -> None:
+    """A learner that was given a device must not train on the CPU in silence, unless told to.
+
+    `given` is what the scheduler was asked for: gpu:1, or google.com/tpu=4.
+    """
+    kinds: tuple[DeviceName, ...] = ("gpu", "tpu")
+    meant = next((kind for kind in kinds if kind in given), None) if asked == "auto" else None
     try:
-        find_device("gpu" if given else asked)
+        find_device(meant or asked)
     except InputError as error:
-        where = f"learner_gres={gres}: " if given else ""
+        where = f"this host was given {given}: " if meant else ""
         raise PreflightError(f"{where}{error}") from None
 
 
@@ -117,7 +121,7 @@ def _first_line(error: Exception) -> str:
 
 def main(argv: list[str]) -> ExitCode:
     """Entry point of the process."""
-    _, root, role, gres, key_file = argv
+    _, root, role, devices, key_file = argv
     run_dir = RunDir(pathlib.Path(root))
     try:
         run_dir.check_stack()
@@ -128,7 +132,7 @@ def main(argv: list[str]) -> ExitCode:
         if role == "actor":
             wait_for_replay(run_dir, pathlib.Path(key_file))
         else:
-            check_device(config.learner.device, gres)
+            check_device(config.learner.device, devices)
     except NoLearnerError as error:
         print(error, file=sys.stderr)
         return ExitCode.COME_BACK

@@ -10,12 +10,20 @@ import secrets
 from typing import Annotated
 
 from launch.config_json import dataclass_from_json
-from launch.engines.options import EngineName, HostsOptions, Isolation, SlurmOptions
+from launch.engines.options import (
+    EngineName,
+    HostsOptions,
+    Isolation,
+    KubernetesOptions,
+    SlurmOptions,
+)
 from launch.errors import InputError
 from launch.gate.keys import make_keys
 from launch.run_dir import RunDir
 from report.atomic_file import write_atomically
 from report.json_file import read_json
+
+_NO_OPTIONS = KubernetesOptions()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +36,9 @@ class EngineRecord:
     hosts: HostsOptions
     slurm: SlurmOptions
     isolation: Isolation = "auto"  # of replay on the learner's host
+    kubernetes: KubernetesOptions = _NO_OPTIONS
+    # What its objects are called in a Kubernetes cluster, over all its resumptions.
+    cluster_name: Annotated[str | None, re.compile(r"[0-9a-z-]{1,40}")] = None
 
     def start(self, run_dir: RunDir) -> None:
         """Writes the record of a run that is started or resumed, with new keys for its hosts."""
@@ -50,6 +61,8 @@ def load_engine(run_dir: RunDir) -> EngineRecord | None:
     """The record of a run; None for a local one."""
     try:
         stored = read_json(run_dir.engine_file)
+        if isinstance(stored, dict):  # earlier versions knew no Kubernetes
+            stored.setdefault("kubernetes", {})
         return dataclass_from_json(EngineRecord, stored, "engine")
     except FileNotFoundError:
         return None

@@ -18,7 +18,7 @@ from launch.engines.record import EngineRecord
         (["--frames"], "--frames needs a value; see vantage train --help"),
         (["--learning-rate", "fast"], "--learning-rate: 'fast' is not a number"),
         (["--epsilon-decay-frames", "None", "--speed"], "unknown flag --speed"),
-        (["--lr", "3e-4"], "unknown flag --lr; did you mean --learning-rate?"),
+        (["--lr", "3e-4"], "unknown flag --lr; did you mean --learning-rate"),
         (["--batch=64"], "unknown flag --batch; did you mean --batch-size?"),
         (["--sead", "3"], "unknown flag --sead; did you mean --seed"),
         (["--xyzzy"], "unknown flag --xyzzy; see vantage train --help"),
@@ -63,7 +63,7 @@ def test_a_game_has_one_name_however_it_is_written(game):
     ("flags", "said"),
     [
         (["--engine", "slurm", "--actors", "64"], "give --actor-hosts and --actors-per-host"),
-        (["--actor-hosts=8"], "--actor-hosts needs --engine slurm or hosts, not local"),
+        (["--actor-hosts=8"], "needs --engine slurm, hosts or kubernetes, not local"),
         (["--engine=hosts", "--account=lab"], "--account needs --engine slurm, not hosts"),
     ],
 )
