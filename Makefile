@@ -70,7 +70,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train bench test test-other other-python test-core core-python lint lock clean chaos soak audit \
-	test-cluster
+	test-cluster test-kubernetes
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ test-core: $(CORE_STAMP) ## Run the tests of the mathematics on Python 3.13 and 
 test-cluster: setup ## Run the tests of the Slurm engine on a cluster of their own (root; installs Slurm by apt)
 	tests/cluster/packages.sh install
 	VANTAGE_TEST_CLUSTER=1 $(VENV)/bin/python -m pytest -s -o faulthandler_timeout=3600 tests/cluster $(ARGS)
+
+test-kubernetes: setup ## Run the tests of the Kubernetes engine on a control plane from KUBEBUILDER_ASSETS (root)
+	$(VENV)/bin/python -m pytest -s -o faulthandler_timeout=3600 tests/cluster/test_kubernetes_run.py $(ARGS)
 
 core-python: ## Print the Python that test-core would use; fails where there is none
 	@$(FIND_CORE_PYTHON)
