@@ -3,7 +3,7 @@
 import dataclasses
 
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
-from launch.engines.share import Share, read_bundle, read_files
+from launch.engines.share import Share, read_bundle, read_files, wait_for_files
 from launch.errors import InputError
 
 
@@ -16,6 +16,8 @@ def share_of(request: HostRequest) -> Share | None:
     if (request.config is None) != (request.key is None):
         raise InputError("--config and --key go together")
     if request.config is not None and request.key is not None:
+        if request.come_back and set(request.groups) == set(ACTOR_GROUPS):
+            return wait_for_files(request.config, request.key, request.index)
         return read_files(request.config, request.key)
     if request.run_dir is None:
         raise InputError("a host needs --run-dir, --bundle, or --config and --key")

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import pathlib
 import sys
+import time
 from typing import Any, NamedTuple
 
 from launch import config_json
@@ -23,6 +24,7 @@ from report.atomic_file import write_atomically
 from report.json_file import parse_json, read_json
 
 _MAX_BYTES = 1 << 20
+_FILES_SECONDS, _FILES_POLL_SECONDS = 180.0, 1.0
 
 
 class Share(NamedTuple):
@@ -86,6 +88,28 @@ def read_files(config: pathlib.Path, key: pathlib.Path) -> Share:
         raise InputError(f"'{error.filename}' cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise InputError(f"'{config}' is no config of a run: {error}") from None
+
+
+def wait_for_files(config: pathlib.Path, key: pathlib.Path, index: int) -> Share:
+    """The same of an actor host that a cluster started.
+
+    Files that a cluster hands out may be older than the host, where the run has just been given
+    more of them: they are waited for.
+    """
+    deadline = time.monotonic() + _FILES_SECONDS
+    while True:
+        try:
+            share = read_files(config, key)
+            if share.stored["engine"]["hosts"]["actor_hosts"] > index:
+                return share
+            problem = InputError(f"index={index} is none of the run's, says '{config}'")
+        except InputError as error:
+            problem = error
+        except (KeyError, TypeError):
+            return share  # it says nothing of hosts, which is found out in its turn
+        if time.monotonic() > deadline:
+            raise problem
+        time.sleep(_FILES_POLL_SECONDS)
 
 
 def unpack(share: Share, run_dir: RunDir, key_name: str) -> None:

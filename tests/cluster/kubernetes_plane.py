@@ -174,7 +174,7 @@ class ControlPlane:
                 "provisioner": "kubernetes.io/no-provisioner",
             },
         )
-        for number in range(4):
+        for number in range(8):
             path = self._folder / f"volume-{number}"
             path.mkdir()
             spec = {

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from launch.engines.kubernetes import cluster as cluster_lib
 from launch.engines.record import load_engine
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.skipif(MISSING is not None, reason=MISSING or "")
 
 WAIT_SECONDS = 600.0  # bounds a hang; a step needs half a minute, more on a loaded machine
 IMAGE = "vantage:test"
+PODS = "/api/v1/namespaces/default/pods"
 FLAGS = (
     "--network=tiny",
     "--frames=100000000",
@@ -127,21 +129,23 @@ class Run:
         engine = ("--engine=kubernetes", f"--image={IMAGE}", f"--run-dir={self.run_dir.root}")
         return self.vantage("train", *engine, *FLAGS, *flags, code=code)
 
-    def pods(self, component: str) -> list[dict[str, Any]]:
-        """Pods of a kind that run, as `vantage status` shows them."""
-        seen = json.loads(self.vantage("status", str(self.run_dir.root), "--json"))
-        return [p for p in seen["pods"] if p["component"] == component and p["state"] == "running"]
+    def pods(self, component: str) -> list[cluster_lib.Pod]:
+        """Pods of a kind that run."""
+        base = load_engine(self.run_dir).cluster_name
+        path = f"{PODS}?labelSelector=app.kubernetes.io/instance%3D{base}"
+        found = map(cluster_lib.parse_pod, self.cluster.plane.api("GET", path)["items"])
+        return [pod for pod in found if pod.component == component and pod.running]
 
     def pod_of(self, index: int) -> str:
         """The pod of an actor host, once it runs."""
         self.wait(f"actor host {index} runs", lambda: index in self.indices())
-        return next(pod["name"] for pod in self.pods("actor") if pod["index"] == index)
+        return next(pod.name for pod in self.pods("actor") if pod.index == index)
 
     def node_of_learner(self) -> str | None:
-        return next((pod["node"] for pod in self.pods("learner")), None)
+        return next((pod.node for pod in self.pods("learner")), None)
 
-    def indices(self) -> set[int]:
-        return {pod["index"] for pod in self.pods("actor")}
+    def indices(self) -> set[int | None]:
+        return {pod.index for pod in self.pods("actor")}
 
     @property
     def volume(self) -> RunDir:
@@ -259,13 +263,13 @@ def test_a_run_trains_over_three_nodes_and_survives_what_clusters_do(cluster, ru
     [learner] = run.pods("learner")
     updates = run.updates()
     only = "--pod-selector=app.kubernetes.io/component=learner"
-    cluster.kubectl("drain", learner["node"], "--delete-emptydir-data", only)
-    _, pod = cluster.find(learner["name"])
+    cluster.kubectl("drain", learner.node, "--delete-emptydir-data", only)
+    _, pod = cluster.find(learner.name)
     assert pod.process.wait(WAIT_SECONDS) == 75
-    run.wait("a learner elsewhere", lambda: run.node_of_learner() not in (None, learner["node"]))
+    run.wait("a learner elsewhere", lambda: run.node_of_learner() not in (None, learner.node))
     run.wait_for_progress(0, 1, 2)
     assert run.updates() > updates
-    cluster.kubectl("uncordon", learner["node"])
+    cluster.kubectl("uncordon", learner.node)
 
     # A host that cannot belong to the run fails for good, alone.
     base = load_engine(run.run_dir).cluster_name
@@ -298,13 +302,13 @@ def test_a_node_that_is_lost_costs_its_actors_alone(cluster, run):
     run.wait("the volume is bound", lambda: run.volume.metrics_file.exists())
     run.wait_for_progress(0, 1, 2)
     [learner] = run.pods("learner")
-    lost = next(pod for pod in run.pods("actor") if pod["node"] != learner["node"])
-    node = cluster.nodes[lost["node"]]
+    lost = next(pod for pod in run.pods("actor") if pod.node != learner.node)
+    node = cluster.nodes[lost.node]
     node.cut()
-    others = [p["index"] for p in run.pods("actor") if p["node"] != lost["node"]]
+    others = [p.index for p in run.pods("actor") if p.node != lost.node]
     run.wait_for_progress(*others)
     # Its pods are kept until someone says that the node is gone.
-    cluster.kubectl("delete", "node", lost["node"], "--wait=false")
+    cluster.kubectl("delete", "node", lost.node, "--wait=false")
     run.wait("its hosts are elsewhere", lambda: run.indices() == {0, 1, 2})
     run.wait_for_progress(0, 1, 2)
     node.heal()
@@ -315,10 +319,8 @@ def test_a_run_that_is_over_ends_all_its_pods(cluster, run):
     run.train("--actor-hosts=2", "--frames=20000")
     base = load_engine(run.run_dir).cluster_name
 
-    def complete() -> bool:
-        jobs = json.loads(run.vantage("status", str(run.run_dir.root), "--json"))["jobs"]
-        return [job["state"] for job in jobs] == ["complete", "complete"]
-
-    run.wait("both jobs are complete", complete)
+    for component in ("learner", "actor"):
+        job = f"{base}-{component}"
+        run.wait(f"{job} is complete", lambda job=job: "completionTime" in status_of(cluster, job))
     assert status_of(cluster, f"{base}-actor")["completedIndexes"] == "0,1"
     run.vantage("stop", str(run.run_dir.root))

@@ -138,7 +138,10 @@ def parse_job(item: dict[str, Any]) -> Job:
 
 def refused_pods(record: EngineRecord) -> str | None:
     """Why the cluster makes no pod of a job (a quota, a policy); None if it says nothing."""
-    found = get(record, "events", "--field-selector=reason=FailedCreate")
+    try:
+        found = get(record, "events", "--field-selector=reason=FailedCreate")
+    except ForbiddenError:
+        return None  # not everybody may look
     base = names.base(record)
     said = [e["message"] for e in found["items"] if e["involvedObject"]["name"].startswith(base)]
     return plain(said[-1]) if said else None

@@ -11,6 +11,7 @@ import pytest
 from launch.cli import main as cli
 from launch.config import PRESETS
 from launch.engines import host, share
+from launch.engines.options import HostsOptions
 from launch.engines.record import load_engine
 from launch.errors import InputError
 from launch.gate import keys
@@ -90,6 +91,30 @@ def test_config_and_key_may_be_two_files(run_dir, seen, tmp_path):
     assert cli.run(["host", *given, *LEARNER, "--run-dir", str(volume)]) == 0
     assert seen["root"] == volume and seen["key"].path.name == "gate.pem"
     assert (volume / "config.json").exists() and seen["mode"] == 0o700
+
+
+def test_files_that_are_older_than_their_host_are_waited_for(run_dir, seen, tmp_path, monkeypatch):
+    config, record = run_dir.load_config(), load_engine(run_dir)
+    given = tmp_path / "config.json"
+    given.write_text(share.config_text(config, record))
+    key = tmp_path / "actor-2.pem"
+    flags = ["host", "--config", str(given), "--key", str(key), "--groups", "actor", "--index", "2"]
+
+    def arrive(seconds: float) -> None:
+        """The cluster hands out the key first, then the config with one host more."""
+        if not key.exists():
+            key.write_text((run_dir.keys / keys.actor_key(0)).read_text())
+            return
+        more = dataclasses.replace(record, hosts=HostsOptions(3, 3, "node7"))
+        given.write_text(share.config_text(config, more))
+
+    monkeypatch.setattr(share.time, "sleep", arrive)
+    assert cli.run([*flags, "--come-back"]) == 0
+    assert seen["names"] == ["actor-6", "actor-7", "actor-8"]
+    key.unlink()
+    assert cli.run(flags) == 2  # by hand nothing comes later
+    monkeypatch.setattr(share, "_FILES_SECONDS", -1.0)
+    assert cli.run([*flags, "--come-back"]) == 2
 
 
 def learner_share(run_dir: RunDir) -> share.Share:
