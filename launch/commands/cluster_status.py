@@ -1,5 +1,6 @@
 """`vantage status` of a run in a Kubernetes cluster: its pods, and what the learner's host says."""
 
+import dataclasses
 import json
 import pathlib
 from collections.abc import Sequence
@@ -57,7 +58,10 @@ def _found(said: str, jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def _listed(jobs: Sequence[Job], pods: Sequence[Pod]) -> dict[str, Any]:
-    return {"jobs": [job._asdict() for job in jobs], "pods": [pod._asdict() for pod in pods]}
+    return {
+        "jobs": [job._asdict() for job in jobs],
+        "pods": [dataclasses.asdict(pod) for pod in pods],
+    }
 
 
 def _state(jobs: Sequence[Job]) -> str:

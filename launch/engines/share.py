@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from launch import config_json
 from launch.config import Config
@@ -27,7 +27,8 @@ _MAX_BYTES = 1 << 20
 _FILES_SECONDS, _FILES_POLL_SECONDS = 180.0, 1.0
 
 
-class Share(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Share:
     """What a host was given."""
 
     stored: dict[str, Any]  # as config.json, with the record of the engine in it

@@ -9,6 +9,9 @@ import ssl
 import time
 from collections.abc import Collection
 
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
 from launch.gate.keys import HostKey
 from launch.gate.tls import OVER, gate_context
 
@@ -44,8 +47,9 @@ def _tell(context: ssl.SSLContext, connection: socket.socket, seconds: float) ->
     connection.settimeout(seconds)
     try:
         with context.wrap_socket(connection, server_side=True) as secure:
-            subject = (secure.getpeercert() or {}).get("subject", ())
+            shown = secure.getpeercert(binary_form=True)
     except OSError:
         return ""
-    names = [value for part in subject for kind, value in part if kind == "commonName"]
-    return str(names[0]) if names else ""
+    assert shown is not None  # the handshake asks for one
+    subject = x509.load_der_x509_certificate(shown).subject
+    return str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)

@@ -1,5 +1,6 @@
 """kubectl, each call with a time limit, and what it prints."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -31,7 +32,8 @@ class ForbiddenError(InputError):
     """This user may not do that."""
 
 
-class Pod(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Pod:
     """A pod of a run, as the cluster has it."""
 
     name: str

@@ -19,14 +19,6 @@ Manifest = dict[str, Any]
 _LEARNER_FAILURES = 6  # in all; being evicted or drained is none
 _ACTOR_FAILURES = 5  # of each index
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-_MADE_ROOM = {
-    "action": "Ignore",
-    "onExitCodes": {
-        "containerName": names.CONTAINER,
-        "operator": "In",
-        "values": [int(ExitCode.COME_BACK)],
-    },
-}
 # A node that is drained, gone or given to someone else.
 _DISRUPTED = {
     "action": "Ignore",
@@ -122,7 +114,7 @@ def learner_job(record: EngineRecord, config: Config) -> Manifest:
         "backoffLimit": _LEARNER_FAILURES,
         # Two learners would write one volume: the next pod waits until the last one has ended.
         "podReplacementPolicy": "Failed",
-        "podFailurePolicy": {"rules": [_bad_input("FailJob"), _MADE_ROOM, _DISRUPTED]},
+        "podFailurePolicy": _failure_policy("FailJob"),
         "template": learner_pod(record, config),
     }
     return _job(record, names.learner(record), "learner", spec)
@@ -136,16 +128,21 @@ def actor_job(record: EngineRecord) -> Manifest:
         "parallelism": record.hosts.actor_hosts,
         "backoffLimitPerIndex": _ACTOR_FAILURES,
         "podReplacementPolicy": "Failed",
-        "podFailurePolicy": {"rules": [_bad_input("FailIndex"), _MADE_ROOM, _DISRUPTED]},
+        "podFailurePolicy": _failure_policy("FailIndex"),
         "template": actor_pod(record),
     }
     return _job(record, names.actor(record), "actor", spec)
 
 
-def _bad_input(action: str) -> Manifest:
-    """A host that cannot belong to the run will not tomorrow."""
-    on_exit = {**_MADE_ROOM["onExitCodes"], "values": [int(ExitCode.BAD_INPUT)]}
-    return {"action": action, "onExitCodes": on_exit}
+def _failure_policy(bad_input: str) -> Manifest:
+    """A host that cannot belong to the run will not tomorrow; one that made room did not fail."""
+    rules = [_on_exit(bad_input, ExitCode.BAD_INPUT), _on_exit("Ignore", ExitCode.COME_BACK)]
+    return {"rules": [*rules, _DISRUPTED]}
+
+
+def _on_exit(action: str, code: ExitCode) -> Manifest:
+    when = {"containerName": names.CONTAINER, "operator": "In", "values": [int(code)]}
+    return {"action": action, "onExitCodes": when}
 
 
 def _job(record: EngineRecord, name: str, component: str, spec: Manifest) -> Manifest:

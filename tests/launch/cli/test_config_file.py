@@ -71,7 +71,7 @@ def test_the_actors_of_a_run_do_not_count_where_hosts_have_their_own(tmp_path, c
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("lr = 1e-4", "unknown key 'lr'; did you mean learning_rate?"),
+        ("lr = 1e-4", "unknown key 'lr'; did you mean learning_rate"),
         ("speed_of_light = 1", "unknown key 'speed_of_light'; keys are the names of flags"),
         ("resume = true", "'resume' belongs on the command line"),
         ("frames = 'many'", "--frames: 'many' is not a whole number"),

@@ -130,12 +130,16 @@ def test_a_learners_folder_goes_on_with_its_own_run_alone(run_dir, tmp_path):
     share.unpack(given, volume, keys.GATE)
     assert volume.stop_file.exists()  # the same start of the run, which was told to stop
     record = dict(given.stored["engine"], run_id="decade")
-    share.unpack(given._replace(stored={**given.stored, "engine": record}), volume, keys.GATE)
+    share.unpack(
+        dataclasses.replace(given, stored={**given.stored, "engine": record}), volume, keys.GATE
+    )
     assert not volume.stop_file.exists()  # it was resumed
     other = dataclasses.replace(PRESETS["cpu"], seed=7)
     with pytest.raises(InputError, match="seed=7: the run was started with seed="):
         share.unpack(
-            given._replace(stored={**given.stored, "config": dataclasses.asdict(other)}),
+            dataclasses.replace(
+                given, stored={**given.stored, "config": dataclasses.asdict(other)}
+            ),
             volume,
             keys.GATE,
         )
