@@ -11,6 +11,8 @@ Conventions:
   returns new arrays: views of them stay valid.
 - Step types of a batch are int8, equal to the numbers of `dm_env.StepType`.
 - The seed fixes the number of no-ops at each start, and with it the games.
+- `sticky_actions` is the chance, at every emulator frame, that the action of the frame before is
+  played again instead of the one asked for (Machado et al. 2018). The seed fixes these draws too.
 """
 
 from collections.abc import Callable
@@ -41,6 +43,7 @@ def make_emulators(
     action_repeat: int,
     max_episode_frames: int,
     max_noops: int,
+    sticky_actions: float,
     **options: Any,
 ) -> AtariVectorEnv:
     """Emulators with our rules of play, on one thread; `options` say what their screens are."""
@@ -53,7 +56,7 @@ def make_emulators(
         max_num_frames_per_episode=max_episode_frames,
         noop_max=max_noops + 1,  # theirs is exclusive
         num_threads=1,
-        repeat_action_probability=0.0,
+        repeat_action_probability=sticky_actions,
         reward_clipping=False,
         # Pressing FIRE is the agent's own job, as in the paper's agents.
         use_fire_reset=False,
@@ -76,8 +79,11 @@ class AtariBatch:
         max_episode_frames: int = 108_000,
         max_noops: int = 30,
         min_noops: int = 0,
+        sticky_actions: float = 0.0,
     ):
         _check_options(num_envs, seed, action_repeat, max_episode_frames, max_noops, min_noops)
+        if not 0 <= sticky_actions < 1:
+            raise ValueError(f"sticky_actions={sticky_actions}: at least 0 and less than 1")
         height, width = FRAME_SHAPE
         self._envs = make_emulators(
             game,
@@ -86,6 +92,7 @@ class AtariBatch:
             action_repeat=action_repeat,
             max_episode_frames=max_episode_frames,
             max_noops=max_noops,
+            sticky_actions=sticky_actions,
             img_height=height,
             img_width=width,
             stack_num=STACK_SIZE,

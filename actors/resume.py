@@ -5,6 +5,9 @@ its seed, on how often it was restarted (each restart draws the number of no-ops
 since the last restart; a restart forgets everything else. So that is what is recorded, one byte a
 step and one episode at most, and `restore` plays it again. It takes as long as the games took to
 get there from their last restart, plus a restart for each episode before.
+
+Sticky actions are out of its reach: the emulator draws for them at every frame, a restart does not
+begin these draws anew, and so a game would depend on all frames since its seed.
 """
 
 import json
@@ -20,7 +23,11 @@ from actors.environment import FIRST, AtariBatch
 class RecordedBatch(AtariBatch):
     """Counts restarts and keeps the actions since the last one, game by game."""
 
-    def __init__(self, game: str, *, num_envs: int, seed: int, **options: Any):
+    def __init__(
+        self, game: str, *, num_envs: int, seed: int, sticky_actions: float = 0.0, **options: Any
+    ):
+        if sticky_actions:
+            raise ValueError(f"sticky_actions={sticky_actions}: such games cannot be put back")
         super().__init__(game, num_envs=num_envs, seed=seed, **options)
         self._seeds = seed + np.arange(num_envs)
         self._restarts = np.zeros(num_envs, np.int64)

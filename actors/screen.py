@@ -1,7 +1,7 @@
 """The game in color, at full size: a twin of the game that an agent plays.
 
 The agent's environment gives small gray frames only. A second emulator with the same seed and the
-same actions is in the same state, since nothing is random after the no-ops at the start.
+same actions is in the same state: all that is random in a game, its seed fixes.
 """
 
 from typing import NamedTuple
@@ -33,6 +33,7 @@ class ColorTwin:
         max_episode_frames: int,
         max_noops: int,
         min_noops: int = 0,
+        sticky_actions: float = 0.0,
     ):
         height, width, _ = SCREEN_SHAPE
         self._envs = make_emulators(
@@ -42,6 +43,7 @@ class ColorTwin:
             action_repeat=action_repeat,
             max_episode_frames=max_episode_frames,
             max_noops=max_noops,
+            sticky_actions=sticky_actions,
             grayscale=False,
             img_height=height,
             img_width=width,

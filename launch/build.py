@@ -59,6 +59,7 @@ def _make_games(
         max_episode_frames=environment.max_episode_frames,
         max_noops=environment.max_noops,
         min_noops=environment.min_noops,
+        sticky_actions=environment.sticky_actions,
     )
 
 

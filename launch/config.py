@@ -67,6 +67,8 @@ class EnvironmentConfig:
     """An episode starts with a random number of no-ops, up to this."""
     min_noops: Annotated[int, Bounds(0, 1_000)] = 0
     """The fewest no-ops at a start; preset `paper` has 1, as dqn_zoo."""
+    sticky_actions: Annotated[float, Bounds(0, 0.99)] = 0.0
+    """Chance, at every frame, that the action of the frame before is played again; often 0.25."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,6 +29,18 @@ def check_config(config: Config) -> None:
     check_names(config)
 
 
+def check_serial(config: Config) -> None:
+    """Refuses what a run in one process has not got: it samples alone, and resumes exactly."""
+    if config.replay.prioritized:
+        raise InputError("--serial samples uniformly; drop --prioritized")
+    sticky = config.environment.sticky_actions
+    if sticky:
+        raise InputError(
+            f"sticky_actions={sticky}: a serial run resumes exactly, and the emulator's draws for "
+            "them cannot be put back; drop --serial or --sticky-actions"
+        )
+
+
 def bounded_fields(section: Any) -> Iterator[tuple[str, float | None, Bounds]]:
     """Every number of a config with the bounds that stand beside it, by name."""
     for name, hint in typing.get_type_hints(type(section), include_extras=True).items():

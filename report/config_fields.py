@@ -25,5 +25,9 @@ OPERATIONAL_FIELDS = frozenset(
     }
 )
 
+# How the game is played, beside its score: what is not the usual is in the name of a method. A run
+# without the field is of an earlier version, and was played the usual way.
+USUAL_PROTOCOL: Mapping[str, float] = MappingProxyType({"sticky_actions": 0.0})
+
 # The name in run directories of earlier versions -> the name now.
 RENAMED_FIELDS: Mapping[str, str] = MappingProxyType({"behaviour_target": "behavior_target"})

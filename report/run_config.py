@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from report.config_fields import RENAMED_FIELDS
+from report.config_fields import RENAMED_FIELDS, USUAL_PROTOCOL
 from report.json_file import read_json
 from report.plain_text import plain
 
@@ -44,7 +44,7 @@ def read_run_config(path: pathlib.Path) -> RunConfig:
             algorithm=_name(config["learner"]["algorithm"], "algorithm"),
             seed=_integer(config["seed"], "seed", at_least=-_MAX_INTEGER),
             total_frames=_integer(config["frames"], "frames", at_least=1),
-            settings=dict(_fields(config)),
+            settings={**USUAL_PROTOCOL, **dict(_fields(config))},
             facts={name: value for name, value in stored.items() if name != "config"},
         )
         _integer(read.settings.get("action_repeat", 1), "action_repeat", at_least=1)

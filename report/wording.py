@@ -81,6 +81,12 @@ def notes_on(methods: Methods, aggregates: Aggregates | None) -> list[str]:
             f"{restricted} of {counted(len(runs), 'run')} with the restricted action set; the "
             "paper's Table 1 is of the full one."
         )
+    sticky = sum(bool(run.settings.get("sticky_actions")) for run in runs)
+    if sticky:
+        notes.append(
+            f"{sticky} of {counted(len(runs), 'run')} with sticky actions; the paper's Table 1 is "
+            "without."
+        )
     if aggregates is None:
         return notes
     played = games_of(runs)

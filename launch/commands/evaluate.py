@@ -67,6 +67,7 @@ def evaluate(
                     "frames": stored.frames,
                     "updates": stored.updates,
                     "epsilon": epsilon,
+                    "sticky_actions": config.environment.sticky_actions,
                     "episodes": episodes,
                     "return": raw._asdict(),
                     "human_normalized": normalized._asdict(),
@@ -76,7 +77,9 @@ def evaluate(
         )
         return ExitCode.DONE
     say(f"{run}: {config.learner.algorithm} on {game}, {stored.frames:,} frames")
+    sticky = config.environment.sticky_actions
     played = f"{counted(episodes, 'episode')} at epsilon {epsilon:g}"
+    played += f", sticky actions {sticky:g}" if sticky else ""
     say(f"{played}, 95 % bootstrap interval of the mean:")
     say(f"  return            {_text(raw, 1)}")
     say(f"  human-normalized  {_text(normalized, 3)}")

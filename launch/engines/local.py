@@ -10,7 +10,7 @@ from launch.engines.dry_run import show_resolved
 from launch.engines.ending import conclude
 from launch.engines.isolate import namespace_for
 from launch.engines.options import Isolation, TrainRequest
-from launch.errors import ExitCode, InputError
+from launch.errors import ExitCode
 from launch.layout import node_names
 from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
@@ -30,8 +30,8 @@ def train_locally(
 ) -> ExitCode:
     """Runs a training run to its end, on this machine."""
     config_checks.check_config(config)
-    if request.serial and config.replay.prioritized:
-        raise InputError("--serial samples uniformly; drop --prioritized")
+    if request.serial:
+        config_checks.check_serial(config)
     names = node_names(config)
     # In one process there are no actors, and nobody shares a core.
     alone = [name for name in names if name.role == "learner"]

@@ -264,6 +264,8 @@ class TestLimits:
             {"max_noops": -1},
             {"min_noops": -1},
             {"min_noops": 31},
+            {"sticky_actions": 1.0},
+            {"sticky_actions": -0.1},
         ],
         ids=str,
     )
@@ -275,6 +277,39 @@ class TestLimits:
     def test_an_unknown_game_is_refused(self) -> None:
         with pytest.raises(UnknownGameError, match="did you mean pong"):
             AtariBatch("pongg", num_envs=1, seed=1)
+
+
+def frames_late(num_frames: int, **options: Any) -> np.ndarray:
+    """For how many of its first frames RIGHT was not played, in each of 160 starts of Breakout.
+
+    Once it is played it stays, repeated or not: so the screen afterwards is that of a game without
+    sticky actions which was given so many no-ops first. What a frame does is seen in the next.
+    """
+    late = [[0] * n + [2] * (num_frames + 1 - n) for n in range(num_frames + 1)]
+    shown = stacks(play(np.array(late).T, "breakout", seed=1, action_repeat=1, max_noops=0))[-1]
+    assert len({stack.tobytes() for stack in shown}) == num_frames + 1
+    number = {stack[-1].tobytes(): n for n, stack in enumerate(shown)}
+    batch = AtariBatch("breakout", num_envs=16, seed=1, action_repeat=1, max_noops=0, **options)
+    found = []
+    for _ in range(10):
+        batch.reset()
+        for _ in range(num_frames + 1):
+            timestep = batch.step(np.full(16, 2))
+        found += [number[stack[-1].tobytes()] for stack in timestep.observation.stack]
+    batch.close()
+    return np.array(found)
+
+
+class TestStickyActions:
+    def test_a_quarter_of_the_frames_repeat_the_action_before(self) -> None:
+        late = frames_late(4, sticky_actions=0.25)
+        # Each start draws until RIGHT is played, or its four frames are over.
+        repeats, draws = late.sum(), (late + (late < 4)).sum()
+        assert repeats / draws == pytest.approx(0.25, abs=0.06)
+        assert late.max() >= 2
+
+    def test_there_are_none_unless_asked_for(self) -> None:
+        assert (frames_late(4) == 0).all()
 
 
 class TestSeeds:

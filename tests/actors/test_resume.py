@@ -8,9 +8,9 @@ from actors.resume import RecordedBatch
 NUM_ENVS = 3
 
 
-def make(game: str, **noops: int) -> RecordedBatch:
+def make(game: str, **options: float) -> RecordedBatch:
     # Short enough that several episodes end in a test.
-    return RecordedBatch(game, num_envs=NUM_ENVS, seed=7, max_episode_frames=230, **noops)
+    return RecordedBatch(game, num_envs=NUM_ENVS, seed=7, max_episode_frames=230, **options)
 
 
 # Of starts with one no-op or none, every other one is thrown away.
@@ -56,3 +56,8 @@ def test_games_never_started_are_restored_as_that():
     np.testing.assert_array_equal(
         games.reset().observation.stack, restored.reset().observation.stack
     )
+
+
+def test_games_with_sticky_actions_are_not_recorded():
+    with pytest.raises(ValueError, match=r"sticky_actions=0\.25"):
+        make("pong", sticky_actions=0.25)

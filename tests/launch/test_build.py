@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
+import pytest
 
 from actors import observation
 from launch import build
@@ -47,3 +48,23 @@ def test_the_flag_of_mu_in_a_bootstrap_reaches_the_update() -> None:
 def test_networks_take_the_stacks_that_the_environment_shows() -> None:
     """Said twice, because `actors` and `learner` do not import each other."""
     assert networks.OBSERVATION_SHAPE == observation.OBSERVATION_SHAPE
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_run_is_evaluated_with_the_sticky_actions_it_is_trained_with(training) -> None:
+    config = tiny_config()
+    shown = []
+    for sticky in (0.0, 0.5):
+        environment = dataclasses.replace(config.environment, sticky_actions=sticky)
+        games = build.make_environment(
+            dataclasses.replace(config, environment=environment),
+            num_envs=1,
+            seed=3,
+            training=training,
+        )
+        games.reset()
+        for step in range(30):
+            timestep = games.step(np.array([2 + step % 2]))
+        games.close()
+        shown.append(timestep.observation.stack)
+    assert not np.array_equal(*shown)

@@ -69,10 +69,10 @@ def test_a_field_added_since_gets_its_default_and_the_log_says_so(caplog):
 def test_a_run_of_an_earlier_version_keeps_its_exploration_and_its_starts():
     stored = config_json.to_json(PRESETS["paper"])
     del stored["actor"]["epsilon_after_warmup"], stored["environment"]["min_noops"]
-    del stored["evaluator"]["eval_frames"]
+    del stored["evaluator"]["eval_frames"], stored["environment"]["sticky_actions"]
     old = config_json.from_json(stored)
     assert (old.epsilon_start_frames, old.environment.min_noops) == (0, 0)
-    assert old.evaluator.eval_frames is None
+    assert (old.evaluator.eval_frames, old.environment.sticky_actions) == (None, 0.0)
     assert build.make_epsilon(old, 0)(2_000_000) == pytest.approx(0.505)
 
 

@@ -83,8 +83,10 @@ def test_the_same_runs_give_the_same_page(suite_report, tmp_path):
 
 
 def test_one_run_has_a_report_too_and_it_says_what_is_missing(tmp_path):
-    page, _ = build(write_run(tmp_path / "run"), tmp_path / "report")
+    page, _ = build(write_run(tmp_path / "run", sticky_actions=0.25), tmp_path / "report")
     text = page.read_text()
+    assert "va (sticky_actions=0.25) on pong" in text
+    assert "1 of 1 run with sticky actions" in text
     assert "no intervals can be given" in text
     assert "-2.50*" in text  # shorter than 5M frames: the mean of its second half, with a star
     assert not (page.parent / "improvement.png").exists()

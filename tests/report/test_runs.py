@@ -165,6 +165,18 @@ def test_runs_from_before_a_field_was_renamed_or_added_are_of_the_same_method(tm
     ]
 
 
+def test_sticky_actions_are_always_in_the_name_and_old_runs_were_without(tmp_path):
+    write_run(tmp_path / "a", sticky_actions=0.25)
+    write_run(tmp_path / "b", algorithm="q", sticky_actions=0.0)
+    assert list(methods_of(read(tmp_path)[0], print)) == ["va (sticky_actions=0.25)", "q"]
+    write_run(tmp_path / "of_an_earlier_version")
+    assert list(methods_of(read(tmp_path)[0], print)) == [
+        "va (sticky_actions=0.25)",
+        "va (sticky_actions=0.0)",
+        "q",
+    ]
+
+
 def test_configs_are_read_as_training_stores_them(tmp_path):
     path = write_run(tmp_path / "run")
     stored = json.loads((path / "config.json").read_text())

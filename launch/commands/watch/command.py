@@ -164,6 +164,7 @@ def _game(config: Config, seed: int) -> Iterator[tuple[AtariBatch, ColorTwin]]:
         max_episode_frames=options.max_episode_frames,
         max_noops=options.max_noops,
         min_noops=options.min_noops,
+        sticky_actions=options.sticky_actions,
     )
     try:
         yield environment, twin

@@ -38,6 +38,9 @@ from launch.cli import main as cli
         (["--replay-capacity-steps", "100000000000"], "GiB"),
         (["--port", "70000"], "port=70000"),
         (["--seed", "-1"], "seed=-1"),
+        (["--sticky-actions", "1"], "sticky_actions=1.0 must be at most 0.99"),
+        (["--serial", "--sticky-actions", "0.25"], "sticky_actions=0.25: a serial run resumes"),
+        (["--serial", "--prioritized"], "drop --prioritized"),
         (["--resume"], "--resume needs --run-dir"),
     ],
 )
