@@ -1,7 +1,8 @@
 """The parameters that scored best in a run's own evaluations: best/params.npz in its folder.
 
-They are those that the evaluator played with: torso and advantage head, which is all that acting
-needs. The file is replaced as a whole, never by one that scored less, and outlives a resume.
+They are those that the evaluator played with, all heads included; earlier versions kept torso and
+advantage head only. The file is replaced as a whole, never by one that scored less, and outlives a
+resume.
 """
 
 import logging
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from learner.acting import acting_params
 from learner.archive import DAMAGE
 from learner.checkpoint import (
     CheckpointError,
@@ -20,7 +22,7 @@ from learner.checkpoint import (
 
 
 class Best(NamedTuple):
-    """Acting parameters, when they were published, and their mean return."""
+    """Parameters, when they were published, and their mean return."""
 
     params: Any
     frames: int
@@ -61,10 +63,16 @@ def best_file(folder: pathlib.Path) -> pathlib.Path:
 
 
 def load_best(folder: pathlib.Path, like: Any) -> Best | None:
-    """The best so far, shaped as `like`; None before there is one, CheckpointError if unusable."""
+    """The best so far, shaped as `like` or as what acts of it; None before there is one.
+
+    Raises CheckpointError for a file that cannot be used.
+    """
     path = best_file(folder)
     try:
-        stored = read_checkpoint(path, _tree(like, 0.0))
+        try:
+            stored = read_checkpoint(path, _tree(like, 0.0))
+        except CheckpointError:
+            stored = read_checkpoint(path, _tree(acting_params(like), 0.0))
         return Best(stored.tree["params"], stored.counters["frames"], float(stored.tree["score"]))
     except FileNotFoundError:
         return None

@@ -5,7 +5,7 @@ What Reverb carries between them is built by the nodes: playing and scoring need
 
 import functools
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 import numpy as np
@@ -110,6 +110,12 @@ def network_of(config: Config, backend: Backend | None = None) -> Network:
         normalize=config.learner.normalize,
         layers=backend.layers,
     )
+
+
+def empty_params(config: Config) -> Any:
+    """Zeros of the shapes and types that the network's parameters have."""
+    shapes = jax.eval_shape(network_of(config).init, jax.random.PRNGKey(0))
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def make_epsilon(config: Config, actor: int) -> EpsilonFn:

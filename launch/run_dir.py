@@ -24,8 +24,8 @@ from report.plain_text import plain
 _Read = TypeVar("_Read")
 _MAX_ADDRESS_BYTES = 1024
 _FOLDERS = (
-    *("checkpoints", "best", "replay", "logs", "compiled", "address", "hosts", "slurm"),
-    *("keys", "bundles"),
+    *("checkpoints", "best", "candidate", "replay", "logs", "compiled", "address", "hosts"),
+    *("slurm", "keys", "bundles"),
 )
 _FILES = (
     *("config.json", "metrics.jsonl", "status.json", "engine.json", "lock", "stop"),
@@ -62,6 +62,11 @@ class RunDir:
     def best(self) -> pathlib.Path:
         """The parameters that scored best."""
         return self.root / "best"
+
+    @property
+    def candidate(self) -> pathlib.Path:
+        """The parameters that are scored next."""
+        return self.root / "candidate"
 
     @property
     def replay(self) -> pathlib.Path:

@@ -34,7 +34,7 @@ ROOMS = (
         *("bounds", "config", "config_checks", "config_json", "errors", "heartbeat", "host_name"),
         *("invocation", "layout", "learner_state", "names", "replay", "run_dir", "scores", "seeds"),
         *("child", "courier_stand_in", "device", "machine", "memory_need", "terminal", "trust"),
-        *("best_params", "nearest", "quantity", "versions"),
+        *("best_params", "candidate", "nearest", "quantity", "versions"),
     ),
     ("build",),
     ("monitor",),

@@ -195,7 +195,7 @@ class WatchFlags:
     run: _Run
     """The run directory."""
     checkpoint: _Checkpoint = "newest"
-    """As of eval; `best` holds what acts alone, so --overlay then shows A without V and mu."""
+    """As of eval."""
     out: pathlib.Path | None = None
     """Video to write, .mp4 or .gif; by default a window opens."""
     overlay: bool = False

@@ -9,7 +9,6 @@ from launch.config import Config
 from launch.errors import InputError
 from launch.learner_state import restore
 from launch.run_dir import RunDir
-from learner.acting import acting_params
 from learner.checkpoint import Checkpointer, CheckpointError
 
 NEWEST, BEST = "newest", "best"
@@ -17,7 +16,7 @@ _MAX_DIGITS = 18  # of a number of updates
 
 
 class StoredParams(NamedTuple):
-    """Parameters, and when they were saved; of the best there are only those that act."""
+    """Parameters, and when they were saved; an earlier version kept of the best what acts alone."""
 
     params: Any
     updates: int | None  # of the best nobody counted them
@@ -45,10 +44,10 @@ def load_params(run_dir: RunDir, config: Config, which: str) -> StoredParams:
             f"the names of the files in '{run_dir.checkpoints}'"
         )
     build.use_device("cpu")  # the accelerator may be a learner's, and is taken whole
-    fresh, _ = build.make_learner(config)
     try:
         if which == BEST:
-            return _load_best(run_dir, fresh.params)
+            return _load_best(run_dir, config)
+        fresh, _ = build.make_learner(config)
         checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
         state, steps, _ = restore(checkpointer, fresh, updates=updates)
     except CheckpointError as error:
@@ -61,8 +60,8 @@ def load_params(run_dir: RunDir, config: Config, which: str) -> StoredParams:
     return StoredParams(state.params, int(state.updates), config.frames_of(steps.total))
 
 
-def _load_best(run_dir: RunDir, fresh: Any) -> StoredParams:
-    best = load_best(run_dir.best, acting_params(fresh))
+def _load_best(run_dir: RunDir, config: Config) -> StoredParams:
+    best = load_best(run_dir.best, build.empty_params(config))
     if best is None:
         raise InputError(
             f"'{run_dir.root}' has no best checkpoint yet; the evaluator of a run writes one with "

@@ -11,6 +11,7 @@ import reverb
 from actors.evaluate import EpisodeScores, run_evaluator
 from launch import build
 from launch.best_params import BestKeeper
+from launch.candidate import load_candidate
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.layout import NodeName
@@ -18,6 +19,7 @@ from launch.learner_state import saved_steps
 from launch.nodes.player import make_player
 from launch.run_dir import RunDir
 from launch.scores import evaluation_row
+from learner.acting import acting_params
 from learner.checkpoint import Checkpointer
 from report.counted import counted
 
@@ -29,6 +31,7 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
     stop = lp.stop_event()
     checkpointer = Checkpointer(RunDir(run_dir).checkpoints)
     best = BestKeeper(RunDir(run_dir).best)
+    whole = build.empty_params(config)
     with make_player(
         config,
         client,
@@ -54,13 +57,17 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
             if unconfirmed or (frames < due_frames and not last):
                 stop.wait(0.5)
                 return None
+            candidate = load_candidate(RunDir(run_dir).candidate, whole)
+            if candidate is not None and candidate.frames >= (frames if last else due_frames):
+                return candidate.params, candidate.frames, last
             return player.unflatten(published.values), frames, last
 
         def evaluate(params: Any) -> EpisodeScores | None:
+            acting = acting_params(params)
             return build.play_evaluation(
                 config,
                 player.environment,
-                lambda stacks: player.greedy(params, stacks),
+                lambda stacks: player.greedy(acting, stacks),
                 rng,
                 stop.is_set,
             )
@@ -71,7 +78,9 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
             scored = f"{score:,.1f} in {counted(len(scores.returns), 'episode')}"
             logging.info("evaluation at %s frames: %s", f"{frames:,}", scored)
             player.heart.remark(f"last {scored}, at {frames:,} frames")
-            best.offer(params, frames=frames, score=score)
+            # What was broadcast has no V and no mu: it is scored, and not kept.
+            if params.keys() == whole.keys():
+                best.offer(params, frames=frames, score=score)
 
         run_evaluator(
             evaluate=evaluate,

@@ -13,6 +13,7 @@ import numpy as np
 import reverb
 
 from launch import build, heartbeat
+from launch.candidate import CandidateWriter
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.learner_state import gives_up_when_diverged, restore, save
@@ -79,6 +80,9 @@ def _train(
     priorities = PriorityUpdater(client) if config.replay.prioritized else None
     saves = BackgroundSave(functools.partial(parts.save, checkpointer, guard))
     flatten = jax.jit(acting.flatten_acting)
+    candidates = CandidateWriter(
+        run_dir.candidate, period_frames=config.evaluator.eval_period_frames
+    )
 
     def counts() -> ReplayCounts | None:
         found = _counts(client, layout)
@@ -111,7 +115,7 @@ def _train(
         edges = Edges(
             next_batch=prefetcher.get,
             read_counts=counts,
-            publish=make_publish(flatten, publisher, guard),
+            publish=make_publish(config, flatten, publisher, guard, candidates),
             report=report_row,
             start_save=saves.start,
             save_and_wait=saves.finish,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from launch.best_params import BestKeeper, best_file, load_best
+from launch.candidate import CandidateWriter, load_candidate
 from learner.checkpoint import CheckpointError
 
 
@@ -46,3 +47,39 @@ def test_damage_is_said_and_the_next_evaluation_replaces_it(tmp_path, caplog):
         BestKeeper(tmp_path).offer(params(7), frames=700, score=-21.0)
     assert "the next evaluation replaces it" in caplog.text
     assert best_of(tmp_path) == (700, -21.0, 7.0)
+
+
+def test_the_best_of_an_earlier_version_has_what_acts_and_is_read_and_replaced(tmp_path):
+    whole = {**params(3), "value": {"w": np.ones(2, np.float32)}}
+    BestKeeper(tmp_path).offer(params(1), frames=100, score=5.0)
+    best = load_best(tmp_path, whole)
+    assert best is not None and best.params.keys() == {"torso"}
+    keeper = BestKeeper(tmp_path)
+    keeper.offer(whole, frames=200, score=4.0)
+    assert best_of(tmp_path) == (100, 5.0, 1.0)
+    keeper.offer(whole, frames=300, score=6.0)
+    best = load_best(tmp_path, whole)
+    assert best is not None and best.params.keys() == {"torso", "value"}
+    with pytest.raises(CheckpointError, match="in only one of"):
+        load_best(tmp_path, {**whole, "behaviour": {"w": np.ones(2, np.float32)}})
+
+
+def test_a_candidate_is_due_every_period_and_at_the_end(tmp_path):
+    writer = CandidateWriter(tmp_path / "candidate", period_frames=100)
+    assert load_candidate(tmp_path / "candidate", params(0)) is None
+    assert writer.is_due(0, finished=False)
+    writer.write(params(7), 30)
+    assert not writer.is_due(99, finished=False)
+    assert writer.is_due(100, finished=False) and writer.is_due(99, finished=True)
+    candidate = load_candidate(tmp_path / "candidate", params(0))
+    assert candidate is not None and candidate.frames == 30
+    np.testing.assert_array_equal(candidate.params["torso"]["w"], params(7)["torso"]["w"])
+
+
+def test_a_candidate_that_cannot_be_written_or_read_is_done_without(tmp_path, caplog):
+    writer = CandidateWriter(tmp_path / "gone" / "candidate", period_frames=100)
+    writer.write(params(7), 100)
+    assert "cannot be written" in caplog.text and not writer.is_due(199, finished=False)
+    (tmp_path / "params.npz").write_bytes(b"no archive")
+    assert load_candidate(tmp_path, params(0)) is None
+    assert "cannot be used" in caplog.text

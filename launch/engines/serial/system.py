@@ -260,7 +260,8 @@ class SerialSystem:
         row = self._evaluation.if_due(params, frames, finished=progress.finished)
         if row is not None:
             self._log({"role": "evaluator", **row})
-            self._best.offer(params, frames=frames, score=row["eval_return"])
+            whole = jax.device_get(state.params)
+            self._best.offer(whole, frames=frames, score=row["eval_return"])
 
     def _report(self, row: dict[str, Any]) -> None:
         frames = self._config.frames_of(row.pop("steps"))

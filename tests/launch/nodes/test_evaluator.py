@@ -3,12 +3,15 @@
 import dataclasses
 import threading
 
+import jax
 import launchpad as lp
 import numpy as np
 import pytest
 import reverb
 
 from launch import build
+from launch.best_params import load_best
+from launch.candidate import CandidateWriter
 from launch.learner_state import save
 from launch.nodes.evaluator import run_evaluator_node
 from launch.nodes.tables import replay_tables
@@ -77,3 +80,24 @@ def test_only_the_learners_own_checkpoint_confirms_that_training_is_over(
         stop.set()
     [row] = TelemetryReader(client).drain()
     assert row["role"] == "evaluator" and row["frames"] == CONFIG.frames
+    # What acts alone was scored, and not kept.
+    assert not run_dir.best.exists()
+
+
+def test_the_learners_candidate_is_scored_and_kept_with_all_its_heads(
+    tmp_path, client, monkeypatch
+):
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.create(CONFIG)
+    monkeypatch.setattr(lp, "stop_event", threading.Event)
+    state, _ = build.make_learner(CONFIG)
+    total = CONFIG.total_steps
+    save(Checkpointer(run_dir.checkpoints), FiniteGuard(), state, StepCounter(total=total))
+    candidates = CandidateWriter(run_dir.candidate, period_frames=1000)
+    candidates.write(jax.device_get(state.params), CONFIG.frames)
+    publish(client, version=9, steps=total, finished=True)
+    run_evaluator_node(CONFIG, run_dir.root, client)
+    [row] = TelemetryReader(client).drain()
+    best = load_best(run_dir.best, build.empty_params(CONFIG))
+    assert best is not None and (best.frames, best.score) == (CONFIG.frames, row["eval_return"])
+    jax.tree.map(np.testing.assert_array_equal, best.params, dict(state.params))

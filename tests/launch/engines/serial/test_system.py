@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from launch import build
-from launch.best_params import best_file
+from launch.best_params import load_best
 from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
@@ -59,7 +59,9 @@ def test_every_algorithm_trains_by_changing_one_flag(tmp_path, algorithm):
     assert 6.0 <= learner["samples_per_insert"] <= 8.0
     [evaluation] = [row for row in rows if row["role"] == "evaluator"]
     assert evaluation["eval_episodes"] == 1
-    assert best_file(RunDir(tmp_path / algorithm).best).is_file()
+    best = load_best(RunDir(tmp_path / algorithm).best, state.params)
+    assert best is not None and best.frames == evaluation["frames"]
+    assert_same(best.params, dict(state.params))
     returns = [row for row in rows if "episode_return" in row]
     assert returns and all(row["episode_frames"] <= 400 for row in returns)
 
