@@ -37,6 +37,7 @@ ROOMS = (
         *("best_params", "candidate", "nearest", "quantity", "versions"),
     ),
     ("build",),
+    ("agent",),
     ("monitor",),
     ("nodes",),
     ("program",),

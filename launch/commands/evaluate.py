@@ -11,8 +11,8 @@ from scipy import stats
 from actors import games
 from actors.evaluate import EpisodeScores, play_episodes
 from launch import build, config_checks
+from launch.agent.stored_params import StoredParams, load_params, playing_epsilon
 from launch.bounds import COUNT
-from launch.commands.stored_params import StoredParams, load_params, playing_epsilon
 from launch.config import Config
 from launch.errors import ExitCode
 from launch.run_dir import RunDir

@@ -13,8 +13,8 @@ from actors.environment import LAST, AtariBatch
 from actors.exploration import epsilon_greedy
 from actors.screen import ColorTwin, Screen
 from launch import build, config_checks
+from launch.agent.stored_params import load_params, playing_epsilon
 from launch.bounds import POSITIVE
-from launch.commands.stored_params import load_params, playing_epsilon
 from launch.commands.watch.overlay import Overlay, Thought, enlarge
 from launch.commands.watch.video import make_sink
 from launch.config import Config
