@@ -98,7 +98,8 @@ class AtariBatch:
             stack_num=STACK_SIZE,
         )
         self.num_envs = num_envs
-        self.num_actions = len(self._envs.ale.get_action_set())
+        self.action_names = tuple(action.name for action in self._envs.ale.get_action_set())
+        self.num_actions = len(self.action_names)
         self.action_repeat = action_repeat
         self._min_noops = min_noops
         self._life_loss_ends_discount = life_loss_ends_discount

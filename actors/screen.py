@@ -51,7 +51,6 @@ class ColorTwin:
         )
         self._seed: int | None = seed
         self._min_noops = min_noops
-        self.action_names = [action.name for action in self._envs.ale.get_action_set()]
 
     def reset(self) -> Screen:
         """Starts an episode; the first call seeds the game."""

@@ -64,13 +64,18 @@ def _make_games(
 
 
 @functools.cache
-def num_actions(game: str, full_action_set: bool) -> int:
+def action_names(game: str, full_action_set: bool) -> tuple[str, ...]:
     """Asks the emulator."""
     environment = AtariBatch(game, num_envs=1, seed=0, full_action_set=full_action_set)
     try:
-        return environment.num_actions
+        return environment.action_names
     finally:
         environment.close()
+
+
+def num_actions(game: str, full_action_set: bool) -> int:
+    """How many there are."""
+    return len(action_names(game, full_action_set))
 
 
 def use_device(asked: DeviceName) -> Device:

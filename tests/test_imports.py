@@ -20,6 +20,8 @@ MAY_IMPORT = {
     "report": set(),
     "tabular": {"learner"},
     "launch": {"actors", "learner", "reverb_server", "report", "tabular"},
+    # For scripts and notebooks; nothing of ours imports it.
+    "vantage": {"actors", "report", "launch"},
     # They measure the system as it is launched; nothing imports them.
     "benchmarks": {"actors", "learner", "reverb_server", "report", "launch"},
 }

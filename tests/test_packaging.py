@@ -14,7 +14,16 @@ import pytest
 from launch.versions import VERSION
 
 ROOT = pathlib.Path(__file__).parents[1]
-PACKAGES = ("actors", "benchmarks", "launch", "learner", "report", "reverb_server", "tabular")
+PACKAGES = (
+    "actors",
+    "benchmarks",
+    "launch",
+    "learner",
+    "report",
+    "reverb_server",
+    "tabular",
+    "vantage",
+)
 WAIT_SECONDS = 120.0  # bounds a hang
 
 
@@ -52,7 +61,7 @@ def test_the_wheel_holds_every_module_and_every_table(wheel):
         str(path.relative_to(ROOT))
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.suffix in (".py", ".csv", ".html")
+        if path.suffix in (".py", ".csv", ".html", ".typed")
     }
     assert files <= set(zipfile.ZipFile(wheel).namelist())
 

@@ -11,7 +11,16 @@ from launch.errors import ExitCode
 from launch.terminal import complain, lost_output, outlive_readers
 from launch.versions import VERSION
 
-_OURS = {"actors", "benchmarks", "launch", "learner", "report", "reverb_server", "tabular"}
+_OURS = {
+    "actors",
+    "benchmarks",
+    "launch",
+    "learner",
+    "report",
+    "reverb_server",
+    "tabular",
+    "vantage",
+}
 
 
 def main() -> None:

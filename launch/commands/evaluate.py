@@ -9,18 +9,12 @@ from rich.progress import Progress
 from scipy import stats
 
 from actors import games
-from actors.evaluate import EpisodeScores, play_episodes
-from launch import build, config_checks
-from launch.agent.stored_params import StoredParams, load_params, playing_epsilon
+from launch.agent.agent import check_playing, load_agent
 from launch.bounds import COUNT
-from launch.config import Config
 from launch.errors import ExitCode
-from launch.run_dir import RunDir
 from launch.terminal import say
-from learner import acting
 from report.counted import counted
 
-_MAX_ENVS = 8
 _CONFIDENCE = 0.95
 _RESAMPLES = 10_000
 
@@ -42,14 +36,15 @@ def evaluate(
     as_json: bool,
 ) -> ExitCode:
     """Plays whole episodes and prints their scores."""
-    run_dir = RunDir(run)
-    run_dir.check_own()
-    config = run_dir.load_config()
-    config_checks.check_config(config)
     COUNT.check(episodes=episodes)
-    epsilon = playing_epsilon(config, epsilon, seed=seed)
-    stored = load_params(run_dir, config, checkpoint)
-    scores = _play(config, stored, episodes=episodes, epsilon=epsilon, seed=seed)
+    check_playing(epsilon=epsilon, seed=seed)
+    agent = load_agent(run, checkpoint)
+    config, epsilon = agent.config, agent.playing_epsilon(epsilon)
+    with Progress(transient=True) as progress:
+        task = progress.add_task("playing", total=episodes)
+        scores = agent.play(
+            episodes, epsilon=epsilon, seed=seed, on_episode=lambda _: progress.advance(task)
+        )
     raw = mean_interval(scores.returns, seed=seed)
     game = config.environment.game
     normalized = Interval(
@@ -64,8 +59,8 @@ def evaluate(
                     "run": str(run),
                     "game": game,
                     "checkpoint": checkpoint,
-                    "frames": stored.frames,
-                    "updates": stored.updates,
+                    "frames": agent.frames,
+                    "updates": agent.updates,
                     "epsilon": epsilon,
                     "sticky_actions": config.environment.sticky_actions,
                     "episodes": episodes,
@@ -76,7 +71,7 @@ def evaluate(
             )
         )
         return ExitCode.DONE
-    say(f"{run}: {config.learner.algorithm} on {game}, {stored.frames:,} frames")
+    say(f"{run}: {config.learner.algorithm} on {game}, {agent.frames:,} frames")
     sticky = config.environment.sticky_actions
     played = f"{counted(episodes, 'episode')} at epsilon {epsilon:g}"
     played += f", sticky actions {sticky:g}" if sticky else ""
@@ -102,31 +97,6 @@ def mean_interval(returns: np.ndarray, *, seed: int) -> Interval:
         random_state=np.random.default_rng(seed),
     ).confidence_interval
     return Interval(mean, float(found.low), float(found.high))
-
-
-def _play(
-    config: Config, stored: StoredParams, *, episodes: int, epsilon: float, seed: int
-) -> EpisodeScores:
-    greedy = acting.make_greedy(build.network_of(config))
-    params = acting.acting_params(stored.params)
-    environment = build.make_environment(
-        config, num_envs=min(episodes, _MAX_ENVS), seed=seed, training=False
-    )
-    try:
-        with Progress(transient=True) as progress:
-            task = progress.add_task("playing", total=episodes)
-            scores = play_episodes(
-                environment,
-                lambda stacks: greedy(params, stacks),
-                episodes=episodes,
-                epsilon=epsilon,
-                rng=np.random.default_rng(seed),
-                on_episode=lambda _: progress.advance(task),
-            )
-    finally:
-        environment.close()
-    assert scores is not None  # nothing stops it
-    return scores
 
 
 def _text(interval: Interval, digits: int) -> str:

@@ -17,7 +17,7 @@ def test_the_color_twin_plays_the_agents_own_game(min_noops, sticky_actions):
     twin = ColorTwin("breakout", seed=5, **noops, **options)
     batch.reset()
     assert twin.reset().pixels.shape == SCREEN_SHAPE
-    assert twin.action_names == ["NOOP", "FIRE", "RIGHT", "LEFT"]
+    assert batch.action_names == ("NOOP", "FIRE", "RIGHT", "LEFT")
     rng, total = np.random.default_rng(0), 0.0
     for action in rng.integers(0, 4, 300):
         timestep, screen = batch.step(np.array([action])), twin.step(int(action))

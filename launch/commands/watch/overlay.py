@@ -1,27 +1,17 @@
 """What the agent thinks, drawn beside the screen: V(x), A(x, .), mu(.|x), the action taken."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
+
+from launch.agent.agent import Moment
 
 SCALE = 2
 _PANEL_WIDTH = 288
 _MARGIN = 10
 _BACKGROUND, _INK, _SOFT = "#11151a", "#e6e9ed", "#8b949e"
 _CHOSEN, _ADVANTAGE, _BEHAVIOR, _VALUE = "#f2cc60", "#58a6ff", "#56d364", "#d2a8ff"
-
-
-class Thought(NamedTuple):
-    """The network's view of one screen; what its algorithm or its file does not have is None."""
-
-    value: float | None  # V(x)
-    advantage: np.ndarray  # float [actions]: A(x, .), centered; Q(x, .) of an algorithm without V
-    behavior: np.ndarray | None  # float [actions]: mu(.|x)
-    action: int
-    greedy: bool  # the action is the agent's own, not an exploring one
-    is_q: bool = False  # `advantage` is Q(x, .)
 
 
 class Overlay:
@@ -34,52 +24,53 @@ class Overlay:
         self._font = ImageFont.load_default(size=12)
         self._small = ImageFont.load_default(size=10)
 
-    def draw(self, pixels: np.ndarray, thought: Thought, score: float) -> np.ndarray:
+    def draw(self, moment: Moment) -> np.ndarray:
         """The enlarged screen with the panel at its right, uint8 [height, width, 3]."""
-        screen = enlarge(pixels)
+        screen = enlarge(moment.screen)
         height = screen.shape[0]
         panel = Image.new("RGB", (_PANEL_WIDTH, height), _BACKGROUND)
         draw = ImageDraw.Draw(panel)
         draw.text((_MARGIN, 6), self._title, fill=_SOFT, font=self._small)
-        draw.text((_MARGIN, 22), f"score {score:,.0f}", fill=_INK, font=self._font)
-        self._draw_value(draw, thought.value)
-        self._draw_actions(draw, thought, top=70, height=height - 74)
+        draw.text((_MARGIN, 22), f"score {moment.score:,.0f}", fill=_INK, font=self._font)
+        if moment.heads.value is not None:
+            self._draw_value(draw, float(moment.heads.value))
+        self._draw_actions(draw, moment, top=70, height=height - 74)
         return np.concatenate([screen, np.asarray(panel)], axis=1)
 
-    def _draw_value(self, draw: ImageDraw.ImageDraw, value: float | None) -> None:
-        if value is None:
-            return
+    def _draw_value(self, draw: ImageDraw.ImageDraw, value: float) -> None:
         self._largest_value = max(self._largest_value, abs(value))
         draw.text((_MARGIN, 40), f"V(x) {value:+.3f}", fill=_INK, font=self._font)
         _signed_bar(draw, 110, 42, _PANEL_WIDTH - _MARGIN, 12, value / self._largest_value, _VALUE)
 
     def _draw_actions(
-        self, draw: ImageDraw.ImageDraw, thought: Thought, *, top: int, height: int
+        self, draw: ImageDraw.ImageDraw, moment: Moment, *, top: int, height: int
     ) -> None:
-        self._largest_advantage = max(
-            self._largest_advantage, float(np.abs(thought.advantage).max())
-        )
+        heads = moment.heads
+        name, values = ("A(x, a)", heads.advantage)
+        if values is None:  # an algorithm without V
+            name, values = ("Q(x, a)", heads.q)
+        assert values is not None  # every agent has one of them
+        self._largest_advantage = max(self._largest_advantage, float(np.abs(values).max()))
         advantage_left, behavior_left = 110, 206
-        name = "Q(x, a)" if thought.is_q else "A(x, a)"
         draw.text((advantage_left, top - 14), name, fill=_ADVANTAGE, font=self._small)
-        if thought.behavior is not None:
+        if heads.mu is not None:
             draw.text((behavior_left, top - 14), "mu(a|x)", fill=_BEHAVIOR, font=self._small)
         row_height = min(height / len(self._names), 26)
         for index, action in enumerate(self._names):
             y = top + index * row_height
-            if index == thought.action:
-                mark = _CHOSEN if thought.greedy else _SOFT
+            if index == moment.action:
+                mark = _CHOSEN if moment.greedy else _SOFT
                 draw.rectangle((4, y, _PANEL_WIDTH - 5, y + row_height - 1), outline=mark)
-            ink = _CHOSEN if index == thought.action else _INK
+            ink = _CHOSEN if index == moment.action else _INK
             middle = y + row_height / 2
             draw.text((_MARGIN, middle), action, fill=ink, font=self._small, anchor="lm")
             bar_top, thick = middle - 4, 8
             _signed_bar(
                 draw, advantage_left, bar_top, behavior_left - 8, thick,
-                float(thought.advantage[index]) / self._largest_advantage, _ADVANTAGE,
+                float(values[index]) / self._largest_advantage, _ADVANTAGE,
             )  # fmt: skip
-            if thought.behavior is not None:
-                length = (_PANEL_WIDTH - _MARGIN - behavior_left) * float(thought.behavior[index])
+            if heads.mu is not None:
+                length = (_PANEL_WIDTH - _MARGIN - behavior_left) * float(heads.mu[index])
                 draw.rectangle(
                     (behavior_left, bar_top, behavior_left + length, bar_top + thick),
                     fill=_BEHAVIOR,

@@ -4,11 +4,7 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 
-from launch import build
 from launch.cli import main as cli
-from launch.commands.watch.command import make_think
-from learner.acting import acting_params
-from tests.launch.tiny_run import tiny_config
 
 
 @pytest.mark.filterwarnings("ignore:os.fork")  # reading the video starts ffmpeg
@@ -24,31 +20,6 @@ def test_a_video_shows_the_screen_and_the_panel(scored_run, tmp_path, suffix, ca
     assert pictures[0].shape[:2] == (420, 320 + 288)
     assert pictures[0][:, :320].std() > 5 and pictures[0][:, 320:].std() > 5
     assert [path.name for path in out.parent.iterdir()] == [out.name]
-
-
-@pytest.mark.parametrize("algorithm", ["va", "dueling", "q"])
-def test_a_thought_has_what_its_algorithm_has(algorithm):
-    config = tiny_config(algorithm=algorithm)
-    state, _ = build.make_learner(config)
-    thought = make_think(config, state.params)(np.zeros((4, 84, 84), np.uint8))
-    assert (thought.value is None) == (algorithm == "q")
-    assert (thought.behavior is None) == (algorithm != "va")
-    assert thought.advantage.shape == (6,)
-    if thought.behavior is not None:
-        assert thought.behavior.sum() == pytest.approx(1.0, abs=1e-5)
-        assert (thought.advantage * thought.behavior).sum() == pytest.approx(0.0, abs=1e-5)
-
-
-def test_a_thought_of_what_acts_alone_is_the_same_but_for_v_and_mu():
-    config, stack = tiny_config(), np.random.default_rng(0).integers(0, 255, (4, 84, 84), np.uint8)
-    state, _ = build.make_learner(config)
-    whole = make_think(config, state.params)(stack)
-    acting = make_think(config, acting_params(state.params))(stack)
-    assert (acting.value, acting.behavior, acting.action) == (None, None, whole.action)
-    assert not acting.is_q
-    np.testing.assert_allclose(
-        acting.advantage, whole.advantage - whole.advantage.mean(), atol=1e-5
-    )
 
 
 def test_bad_input_is_refused_in_one_line(scored_run, tmp_path, refuse, monkeypatch):
