@@ -8,8 +8,10 @@ from report.aggregates import Aggregates, aggregate
 from report.atomic_file import make_folder, write_atomically
 from report.counted import counted
 from report.csv_table import write_csv
+from report.figure_files import Drawn, write_files
 from report.final_scores import table_of
 from report.json_file import read_json
+from report.line_looks import looks_of
 from report.methods import Methods, games_of, methods_of, runs_by_game
 from report.plain_text import plain
 from report.runs import References, Run, Warn, find_runs
@@ -47,7 +49,7 @@ def build_report(
     inline: dict[str, str] = {}
     captions: dict[str, str] = {}
     for drawn in _draw(methods, aggregates, references):
-        inline[drawn.name] = figures.write_files(drawn, out)
+        inline[drawn.name] = write_files(drawn, out)
         captions[drawn.name] = drawn.caption
     contents = page.Contents(
         methods=methods,
@@ -96,20 +98,20 @@ def _not_started(folder: pathlib.Path, runs: Sequence[Run], note: Warn) -> list[
 
 def _draw(
     methods: Methods, aggregates: Aggregates | None, references: References
-) -> Iterator[figures.Drawn]:
+) -> Iterator[Drawn]:
     """One after another: 57 open figures are a lot of memory."""
-    colors = figures.color_of(methods)
+    looks = looks_of(methods)
     if aggregates is not None:
-        yield figures.draw_iqm(aggregates, colors)
-        yield figures.draw_final(aggregates, colors)
-        yield figures.draw_profiles(aggregates, colors)
+        yield figures.draw_iqm(aggregates, looks)
+        yield figures.draw_final(aggregates, looks)
+        yield figures.draw_profiles(aggregates, looks)
         if aggregates.improvement:
-            yield figures.draw_improvement(aggregates, colors)
+            yield figures.draw_improvement(aggregates, looks)
     by_game = {name: runs_by_game(runs) for name, runs in methods.items()}
     for game in games_of([run for runs in methods.values() for run in runs]):
         played = {name: games[game] for name, games in by_game.items() if game in games}
         if played:
-            yield figures.draw_game(game, played, references.get(game), colors)
+            yield figures.draw_game(game, played, references.get(game), looks)
 
 
 def _write_tables(contents: page.Contents, out: pathlib.Path) -> None:

@@ -5,7 +5,7 @@ Runs of one game are compared by raw return, runs of different games by human-no
 
 import io
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import matplotlib
@@ -17,10 +17,13 @@ import plotext
 
 from report.atomic_file import write_atomically
 from report.drawn_names import NAMES_ARE_TEXT, label
+from report.line_looks import looks_of
 from report.plain_text import plain
 from report.runs import References, Run, Warn, find_runs, read_run
 
 _MAX_COLUMNS, _ROWS = 100, 22
+_POINTS = 40 * _MAX_COLUMNS  # on a curve; no gap where it is steep
+_STRETCHES = 25  # of some columns each
 _MARKS = "*o+x#@"
 _TERMINAL_COLORS = ("red", "blue", "green", "orange", "magenta", "cyan")
 
@@ -105,12 +108,13 @@ def _names(runs: Sequence[Run]) -> list[str]:
 def _draw(curves: _Curves, out: pathlib.Path) -> None:
     picture = io.BytesIO()
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    looks = looks_of(name for name, _, _ in curves.lines)
     for name, frames, scores in curves.lines:
-        axes.plot(frames, scores, marker="o", markersize=3, label=label(name))
+        axes.plot(frames, scores, label=label(name), **looks[name].line(len(frames)))
     axes.set(xlabel="frames", ylabel=curves.label)
     axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
     axes.grid(alpha=0.3)
-    axes.legend(loc="best", frameon=False)
+    axes.legend(loc="best", frameon=False, handlelength=2.8)
     figure.savefig(picture, dpi=150, format="png")
     plt.close(figure)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -121,15 +125,18 @@ def _in_terminal(curves: _Curves, columns: int, *, color: bool) -> str:
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.plotsize(columns, _ROWS)
-    for index, (name, frames, scores) in enumerate(curves.lines):
-        plotext.plot(
-            frames.tolist(),
-            scores.tolist(),
-            label=name,
-            # Without colors it is the mark that tells curves apart.
-            marker="braille" if color else _MARKS[index % len(_MARKS)],
-            color=_TERMINAL_COLORS[index % len(_TERMINAL_COLORS)],
-        )
+    drawn = list(_in_turns(curves))
+    # All of every curve, and then its own stretches again: where curves coincide they take turns.
+    for only_own in (False, True):
+        for index, (name, x, y, own) in enumerate(drawn):
+            plotext.scatter(
+                x[own | (not only_own)].tolist(),
+                y[own | (not only_own)].tolist(),
+                label=None if only_own else name,
+                # Without colors it is the mark that tells curves apart.
+                marker="braille" if color else _MARKS[index % len(_MARKS)],
+                color=_TERMINAL_COLORS[index % len(_TERMINAL_COLORS)],
+            )
     values = np.concatenate([scores for _, _, scores in curves.lines])
     room = max(float(np.ptp(values)) * 0.05, 0.01)
     plotext.ylim(float(values.min()) - room, float(values.max()) + room)
@@ -137,6 +144,18 @@ def _in_terminal(curves: _Curves, columns: int, *, color: bool) -> str:
     plotext.title(curves.label)
     picture = str(plotext.build())
     return picture if color else str(plotext.uncolorize(picture))
+
+
+def _in_turns(curves: _Curves) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+    """Name, points close together on a curve, and which of them lie in stretches of its own."""
+    first = min(float(frames[0]) for _, frames, _ in curves.lines)
+    last = max(float(frames[-1]) for _, frames, _ in curves.lines)
+    places = np.linspace(first, last, _POINTS)
+    stretch = max(last - first, 1.0) / _STRETCHES
+    for index, (name, frames, scores) in enumerate(curves.lines):
+        x = np.union1d(frames, places[(places > frames[0]) & (places < frames[-1])])
+        own = (x - first) // stretch % len(curves.lines) == index
+        yield name, x, np.interp(x, frames, scores), own
 
 
 def _line(run: Run) -> str:

@@ -33,6 +33,17 @@ def test_the_better_run_is_the_upper_one_even_where_a_run_does_not_move(tmp_path
     assert rows["*"] < rows["o"]
 
 
+def test_of_curves_that_coincide_each_is_seen_in_the_terminal(tmp_path):
+    same = (-20.0, -10.0, -12.0, 5.0)
+    runs = [write_run(tmp_path / name, seed=seed, returns=same) for seed, name in enumerate("abc")]
+    text = compare(*runs, out=None)
+    chart = [line.split("┤")[-1].split("│")[-2:] for line in text.splitlines() if "┤" in line]
+    drawn = "".join(part[6:] for parts in chart for part in parts)  # without the legend
+    assert all(drawn.count(mark) >= 5 for mark in "*o+"), text
+    in_color = compare(*runs, out=None, color=True)
+    assert all(in_color.count(f"\x1b[38;5;{code}m") >= 10 for code in (1, 4, 2))
+
+
 def test_runs_of_different_games_are_compared_by_normalized_score(tmp_path):
     a, b = write_run(tmp_path / "a"), write_run(tmp_path / "b", game="breakout")
     assert "human-normalized score" in compare(a, b, out=tmp_path / "c.png")

@@ -1,5 +1,6 @@
 """The report as files: what is written, what is said of bad input, and the page in a browser."""
 
+import html
 import html.parser
 import json
 import pathlib
@@ -125,7 +126,7 @@ def test_runs_without_an_evaluation_are_refused_by_the_name_of_the_file(tmp_path
         build(tmp_path / "runs", tmp_path / "report")
 
 
-# Runs in the page, after everything else in it; what it finds is left in the page for the test.
+# Runs in the page, after everything else in it; what it finds is left in the page around it.
 PROBE = """<script>
 const table = document.querySelector("#scores table");
 const column = index => [...table.tBodies[0].rows].map(row => row.cells[index].textContent);
@@ -133,14 +134,20 @@ const click = index => table.querySelectorAll("th button")[index].click();
 const found = {plots: [], overflow: document.documentElement.scrollWidth > innerWidth};
 for (const svg of document.querySelectorAll("figure svg")) {
   const box = svg.getBoundingClientRect();
-  found.plots.push([box.width, box.height, svg.querySelectorAll("path").length]);
+  if (box.width === 0) continue;  // the one for another width of screen
+  const sizes = [...svg.querySelectorAll("text")].map(text => getComputedStyle(text).fontSize);
+  const letters = Math.min(...sizes.map(parseFloat)) * box.width / svg.viewBox.baseVal.width;
+  found.plots.push([box.width, box.height, svg.querySelectorAll("path").length, letters]);
 }
+const boxes = [...document.querySelectorAll(".scroll")];
+found.tables = boxes.map(box => [box.clientWidth, box.scrollWidth]);
+found.width = innerWidth;
 click(3); found.up = column(3);
 click(3); found.down = column(3);
 click(1); found.methods = column(1);
 const result = document.createElement("pre");
 result.id = "probe"; result.textContent = JSON.stringify(found);
-document.body.append(result);
+parent.document.body.append(result);
 </script>"""
 
 
@@ -160,16 +167,19 @@ class _ProbeReader(html.parser.HTMLParser):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt install chromium)")
-@pytest.mark.parametrize("width", [1200, 500])
+@pytest.mark.parametrize("width", [1280, 390])  # a desk, a phone
 def test_in_a_browser_plots_are_seen_the_table_sorts_and_nothing_is_wrong(
     suite_report, tmp_path, width
 ):
+    report = suite_report.read_text().replace("</body>", PROBE + "</body>")
     page = tmp_path / "probe.html"
-    page.write_text(suite_report.read_text().replace("</body>", PROBE + "</body>"))
+    # In a frame, because a window is never as narrow as a phone.
+    frame = f'<iframe width="{width}" height="900" style="border: 0" srcdoc="{{}}"></iframe>'
+    page.write_text(f"<!doctype html><body>{frame.format(html.escape(report))}</body>")
     done = subprocess.run(
         [
             CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-            f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900", "--dump-dom",
+            f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--dump-dom",
             page.as_uri(),
         ],
         capture_output=True, text=True, timeout=BROWSER_SECONDS, check=True,
@@ -178,9 +188,13 @@ def test_in_a_browser_plots_are_seen_the_table_sorts_and_nothing_is_wrong(
     reader = _ProbeReader()
     reader.feed(done.stdout)
     found = json.loads(reader.text)
+    assert found["width"] == width
     assert len(found["plots"]) == len(FIGURES)
-    assert all(w > 200 and h > 60 and paths > 10 for w, h, paths in found["plots"])
+    for plot_width, height, paths, letters in found["plots"]:
+        assert 200 < plot_width <= width and height > 60 and paths > 10
+        assert letters > 9  # pixels
     assert not found["overflow"]  # wide tables scroll by themselves, the page does not
+    assert any(inside > box for box, inside in found["tables"]) == (width < 500)
     numbers = [float(cell.split(" ")[0].replace(",", "")) for cell in found["up"]]
     assert numbers == sorted(numbers) and len(set(numbers)) > 1
     assert found["down"] == found["up"][::-1]
