@@ -148,6 +148,8 @@ def _actors(config: Config, address: str, actors: int, ages: Any, stop: Event) -
 
 
 def _sampler(config: Config, address: str, stop: Event) -> None:
+    # An empty table lets it wait for longer than a draw does.
+    _wait_for_traffic(config, address, sample=False)
     draw = make_draw(config, address)
     while not stop.is_set():
         draw()

@@ -140,10 +140,11 @@ class NodeProcess:
         if self._process is not None and self.alive:
             self._process.send_signal(number)
 
-    def request_stop(self) -> None:
+    def request_stop(self, *, kill: bool = False) -> None:
+        """Its end is no failure then."""
         if self.alive:
             self.state = State.STOPPING
-            self.signal(signal.SIGTERM)
+            self.signal(signal.SIGKILL if kill else signal.SIGTERM)
 
     def last_words(self) -> str:
         """Why it is not started again, or only now and then."""

@@ -136,7 +136,7 @@ class Supervisor:
     def _stop(self, nodes: Sequence[NodeProcess], step: StopStep) -> None:
         if step.ask:
             for node in nodes:
-                node.request_stop()
+                node.request_stop(kill=self._kill_now)
         if self._wait(nodes, step.seconds, unless_asked=not step.ask):
             return
         for node in nodes:
