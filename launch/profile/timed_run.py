@@ -1,7 +1,6 @@
 """A real run, watched for a while once it learns: rates, waits and core time per role."""
 
 import contextlib
-import os
 import pathlib
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from launch.invocation import vantage_command
 from launch.profile.rehearsal import Pretence, rehearsal_command
 from launch.profile.timing import core_seconds
 from launch.run_dir import RunDir
-from launch.supervise.node_process import die_with_parent
+from launch.supervise.node_process import dying_with_parent
 from launch.supervise.status_file import read_status
 from report.metrics_file import Row, read_rows
 
@@ -96,13 +95,8 @@ def run_for(
 @contextlib.contextmanager
 def _running(command: list[str], output: pathlib.Path) -> Iterator["subprocess.Popen[bytes]"]:
     with output.open("wb") as f:
-        child = subprocess.Popen(
-            command,
-            stdout=f,
-            stderr=subprocess.STDOUT,
-            # It has no end of its own.
-            preexec_fn=die_with_parent(os.getpid()),
-        )
+        # A run without an end must have this one.
+        child = subprocess.Popen(dying_with_parent(command), stdout=f, stderr=subprocess.STDOUT)
     try:
         yield child
     finally:

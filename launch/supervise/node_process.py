@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
@@ -258,3 +259,17 @@ def die_with_parent(parent: int, enter: Callable[[], None] | None = None) -> Cal
             os._exit(1)
 
     return prepare
+
+
+_DIE_AND_BECOME = """
+import ctypes, os, signal, sys
+parent, *command = sys.argv[1:]
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+if os.getppid() == int(parent):
+    os.execvp(command[0], command)
+"""
+
+
+def dying_with_parent(command: Sequence[str]) -> list[str]:
+    """The same for a parent that must not fork in Python, because JAX has threads in it."""
+    return [sys.executable, "-I", "-S", "-c", _DIE_AND_BECOME, str(os.getpid()), *command]
