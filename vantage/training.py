@@ -5,6 +5,7 @@ import dataclasses
 import os
 import pathlib
 import signal
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,7 +43,9 @@ def train(
         config = dataclasses.replace(config, schedule_frames=schedule)
     request = TrainRequest(run_dir=asked, resume=resume, serial=serial)
     root = run_dir_of(config, request).root
-    with _restored_signals():
+    with _restored_signals(), warnings.catch_warnings():
+        # JAX, if the script has used it, warns of any fork; these only run programs.
+        warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
         code = train_locally(config, dataclasses.replace(request, run_dir=root), "auto")
     if code is ExitCode.INTERRUPTED:
         raise KeyboardInterrupt(f"stopped after a checkpoint; continue '{root}' with resume=True")

@@ -53,6 +53,16 @@ def test_the_best_the_newest_or_one_checkpoint_is_scored(scored_run, capsys):
     assert frames == {"best": 800, "newest": 1600, "0": 1600}
 
 
+def test_a_folder_with_its_best_alone_is_scored(tmp_path, capsys):
+    config = tiny_config()
+    RunDir(tmp_path / "agent").create(config)
+    params = build.empty_params(config)
+    BestKeeper(RunDir(tmp_path / "agent").best).offer(params, frames=800, score=-3.0)
+    assert cli.run(["eval", str(tmp_path / "agent"), "--episodes", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["frames"], found["updates"], found["sticky_actions"]) == (800, None, 0.0)
+
+
 def test_a_checkpoint_that_is_not_there_is_refused(scored_run, tmp_path, refuse):
     run = str(scored_run)
     assert "checkpoint='last' is neither newest nor best" in refuse(
