@@ -5,6 +5,8 @@ import json
 import os
 import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from launch.run_dir import RunDir
 from launch.supervise.node_process import REPLAY_VARIABLE
 from report.metrics_file import read_rows
 from tests.launch.gate.crowd import answers
+from tests.launch.gate.door import HTTP2
 from tests.launch.listening import listening_ports
 from tests.launch.live_run import ROOT
 from tests.launch.machines import Machine, NoMachinesError, make_machines
@@ -200,5 +203,21 @@ def test_where_there_can_be_no_namespace_the_gate_asks_for_keys_and_a_line_says_
     with OpenTunnel(key, address_file) as tunnel:
         hosts.wait_for(lambda: answers(tunnel.address))
     assert not answers(address_file.read_text())
+    # The reason is lost where a connection is closed over words that nobody read.
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        ask_over_tls(address_file.read_text())
     [port] = re.findall(r"^vantage: warning: Reverb's port (\d+) is open to", hosts.output, re.M)
     hosts.wait_for(lambda: answers(f"localhost:{port}"))
+
+
+def ask_over_tls(address: str) -> bytes:
+    """What a gRPC server says first, to someone who speaks TLS and shows no key."""
+    host, _, port = address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with (
+        socket.create_connection((host, int(port)), WAIT_SECONDS) as raw,
+        context.wrap_socket(raw) as stranger,
+    ):
+        stranger.sendall(HTTP2)
+        return stranger.recv(1000)

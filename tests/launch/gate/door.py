@@ -13,6 +13,7 @@ from launch.gate.relay import Relay
 from launch.gate.tls import gate_context
 
 SECONDS = 60.0  # bounds a hang
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # how gRPC begins
 
 
 class Door:

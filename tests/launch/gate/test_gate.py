@@ -13,9 +13,7 @@ import pytest
 
 from launch.gate import admission, keys
 from launch.gate.tls import tunnel_context
-from tests.launch.gate.door import SECONDS, Door, echo, receive, serving
-
-HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # how gRPC begins
+from tests.launch.gate.door import HTTP2, SECONDS, Door, echo, receive, serving
 
 
 @pytest.fixture
