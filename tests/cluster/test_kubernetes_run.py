@@ -160,7 +160,7 @@ class Run:
 
     def rows(self) -> list[dict[str, Any]]:
         path = self.volume.metrics_file
-        return read_rows(path) if path.exists() else []
+        return list(read_rows(path)) if path.exists() else []
 
     def updates(self) -> int:
         rows = [row for row in self.rows() if row["role"] == "learner"]
