@@ -158,8 +158,13 @@ $(STAMP): $(LOCK) $(DEVICE_LOCK) requirements-3.10.lock pyproject.toml
 	$(if $(DEVICE_LOCK),$(INSTALL_LOCKED) -r $(DEVICE_LOCK))
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	$(FINISH_$(VERSION))
+	$(OWN_AGENTS)
 	@touch $(STAMP)
 	@echo "Done. '$(VENV)/bin/vantage doctor' checks the machine."
+
+# A checkout under umask 002 can be written by its group, and what others can write to is not played
+# (docs/trust.md). An image has no agents.
+OWN_AGENTS := @if [ -d agents ]; then chmod -R go-w agents; fi
 
 # Launchpad has no wheel for Python 3.11; that of 3.10 does (see launch/courier_stand_in.py), and pip
 # places it when it is told that this is meant.

@@ -100,5 +100,15 @@ def test_another_device_is_another_environment(checkout, built, asked):
     assert re.findall(r"-r requirements-3.11-(\w+).lock", plan) == ([asked] * (asked != "cpu"))
 
 
+def test_agents_of_a_checkout_that_its_group_can_write_to_are_made_ones_own(checkout):
+    """Under umask 002, as many have it, `vantage watch agents/pong` would refuse them."""
+    folder = checkout(None)
+    [command] = [line for line in planned(folder).splitlines() if "agents" in line]
+    (folder / "agents" / "pong").mkdir(parents=True)
+    (folder / "agents" / "pong").chmod(0o775)
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    assert (folder / "agents" / "pong").stat().st_mode & 0o777 == 0o755
+
+
 def test_an_unknown_device_is_refused(checkout):
     assert "DEVICE=gpu is none of cpu cuda tpu" in planned(checkout(""), "DEVICE=gpu")
