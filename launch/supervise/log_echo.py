@@ -42,6 +42,9 @@ class LogEcho:
     def _read(self, name: str, path: pathlib.Path) -> bytes:
         try:
             with path.open("rb") as log:
+                # A log may get shorter: replay takes out what it said while it loaded.
+                size_bytes = os.fstat(log.fileno()).st_size
+                self._read_bytes[name] = min(self._read_bytes[name], size_bytes)
                 log.seek(self._read_bytes[name])
                 data = log.read(_READ_BYTES)
         except OSError:

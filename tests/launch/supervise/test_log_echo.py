@@ -58,3 +58,15 @@ def test_a_line_without_an_end_is_not_kept_in_memory(log, monkeypatch):
     for _ in range(4):
         echo.poll()
     assert "".join(line.removeprefix("a | ").strip() for line in said) == "x" * 16
+
+
+def test_a_log_that_got_shorter_is_followed_from_its_new_end(log):
+    said = []
+    echo = LogEcho({"replay-0": log}, cut=False, write=said.append)
+    append(log, b"loading\n" + b"100 records have been read so far.\n" * 9)
+    echo.poll()
+    log.write_bytes(b"loading\n")
+    echo.poll()
+    append(log, b"serving\n")
+    echo.poll()
+    assert said[-1] == "replay-0 | serving\n" and len(said) == 11
