@@ -88,6 +88,6 @@ def test_a_stored_run_is_scored(copy_of, name):
 def test_an_old_serial_run_is_continued_where_it_was(copy_of):
     run = copy_of("serial_run_of_0.1.0")
     (before,) = (run / "checkpoints").iterdir()
-    vantage("train", "--serial", "--run-dir", str(run), "--resume", "--frames=2000")
+    vantage("train", "--serial", "--run-dir", str(run), "--resume", "--frames=4000")
     (after,) = (run / "checkpoints").iterdir()
     assert after.name > before.name
