@@ -168,7 +168,7 @@ class Run:
 
     def wait(self, what: str, condition: Callable[[], Any]) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
-        while not condition():
+        while not _holds(condition):
             assert time.monotonic() < deadline, f"{what}: {self.report()}"
             time.sleep(1.0)
         print(f"{time.strftime('%T')} {what}", flush=True)
@@ -191,6 +191,14 @@ class Run:
             if pod.log.exists()
         ]
         return "\n".join([self.cluster.kubectl("get", "pods,jobs", "--output=wide"), *logs])
+
+
+def _holds(condition: Callable[[], Any]) -> bool:
+    """Whether it holds; a server that does not answer for a moment is asked again."""
+    try:
+        return bool(condition())
+    except OSError:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +317,7 @@ def test_a_node_that_is_lost_costs_its_actors_alone(cluster, run):
     run.wait_for_progress(*others)
     # Its pods are kept until someone says that the node is gone.
     cluster.kubectl("delete", "node", lost.node, "--wait=false")
+    run.wait("it has none of them", lambda: lost.node not in {p.node for p in run.pods("actor")})
     run.wait("its hosts are elsewhere", lambda: run.indices() == {0, 1, 2})
     run.wait_for_progress(0, 1, 2)
     node.heal()
