@@ -1,8 +1,10 @@
 """Runs over hosts: through the gate, and through nothing else."""
 
+import contextlib
 import functools
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -11,7 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import IO
 
+import portpicker
 import psutil
 import pytest
 
@@ -50,10 +54,16 @@ class Hosts:
     ) -> subprocess.Popen:
         """One that others reach at an address; `place` turns its command into what runs it."""
         flags = ("--run-dir", str(self.run_dir.root), "--groups", *groups, "--address", address)
+        return self._spawn(place(*vantage_command("host", *flags)))
+
+    def start_apart(self) -> subprocess.Popen:
+        """The actor host, given its bundle alone, as over ssh."""
+        with self.run_dir.bundle(0).open() as bundle:
+            return self._spawn(vantage_command("host", "--bundle", "-"), stdin=bundle)
+
+    def _spawn(self, command: list[str], stdin: int | IO[str] | None = None) -> subprocess.Popen:
         with self._output.open("ab") as output:
-            host = subprocess.Popen(
-                place(*vantage_command("host", *flags)), cwd=ROOT, stdout=output, stderr=output
-            )
+            host = subprocess.Popen(command, cwd=ROOT, stdin=stdin, stdout=output, stderr=output)
         self.alive.append(host)
         return host
 
@@ -100,16 +110,23 @@ class Hosts:
             self.wait_for(lambda newest=newest, more=first + more: newest() >= more)
 
 
+@contextlib.contextmanager
+def planned(run: pathlib.Path, *flags: str) -> Iterator[Hosts]:
+    """Hosts of a run of one actor; none is started yet."""
+    engine = ("--engine=hosts", "--actor-hosts=1", "--actors-per-host=1", f"--run-dir={run}")
+    assert cli.run(["train", *engine, *flags, *FLAGS]) == 0
+    hosts = Hosts(RunDir(run))
+    try:
+        yield hosts
+    finally:
+        for host in list(hosts.alive):
+            hosts.kill(host)
+
+
 @pytest.fixture
 def hosts(tmp_path) -> Iterator[Hosts]:
-    """Of a run of one actor; none is started yet."""
-    run = tmp_path / "run"
-    engine = ("--engine=hosts", "--actor-hosts=1", "--actors-per-host=1", f"--run-dir={run}")
-    assert cli.run(["train", *engine, *FLAGS]) == 0
-    hosts = Hosts(RunDir(run))
-    yield hosts
-    for host in list(hosts.alive):
-        hosts.kill(host)
+    with planned(tmp_path / "run") as hosts:
+        yield hosts
 
 
 @pytest.fixture
@@ -221,3 +238,18 @@ def ask_over_tls(address: str) -> bytes:
     ):
         stranger.sendall(HTTP2)
         return stranger.recv(1000)
+
+
+def test_an_actor_host_that_sees_no_run_directory_is_given_its_bundle(tmp_path):
+    way = ("--learner-address=localhost", f"--port={portpicker.pick_unused_port()}")
+    with planned(tmp_path / "run", *way) as hosts:
+        started = [
+            hosts.start(LEARNER_GROUPS, "localhost", lambda *command: list(command)),
+            hosts.start_apart(),
+        ]
+        hosts.wait_for_progress()
+        assert cli.run(["stop", str(hosts.run_dir.root)]) == 0
+        # It sees no stop file: it is told by the gate.
+        assert [host.wait(WAIT_SECONDS) for host in started] == [0, 0]
+    assert not hosts.run_dir.log_file("actor", 0).exists()
+    assert "actor-0 | " in hosts.output
