@@ -61,7 +61,9 @@ def train_on_hosts(
     config_checks.check_config(config)
     if request.dry_run:
         check_claim(run_dir, config, resume=request.resume)
-        show_resolved(config, run_dir, engine=request.engine)
+        # What follows is for kubectl, from standard output as it is.
+        prefix = "# " if request.engine == "kubernetes" else ""
+        show_resolved(config, run_dir, engine=request.engine, prefix=prefix)
         scheduler.show(record, config, run_dir)
         return ExitCode.DONE
     scheduler.check(record, config, run_dir)

@@ -25,8 +25,10 @@ def applied(kubectl) -> list[list[str]]:
 def test_dry_run_prints_manifests_without_keys_and_asks_nobody(capsys, kubectl, tmp_path):
     run = tmp_path / "run"
     assert cli.run([*TRAIN, "--dry-run", f"--run-dir={run}", "--actor-hosts=2"]) == 0
-    config, _, text = capsys.readouterr().out.partition("\n}\n")
-    assert json.loads(config + "}")["config"]["actor"]["actors"] == 4
+    text = capsys.readouterr().out
+    comments = text.partition("\n# }\n")[0].splitlines()
+    config = json.loads("\n".join(line.removeprefix("# ") for line in [*comments, "# }"]))
+    assert config["config"]["actor"]["actors"] == 4
     kinds = [item["kind"] for item in yaml.safe_load_all(text)]
     assert kinds.count("Job") == kinds.count("NetworkPolicy") == kinds.count("Secret") == 2
     assert "PRIVATE" not in text
@@ -36,7 +38,7 @@ def test_dry_run_prints_manifests_without_keys_and_asks_nobody(capsys, kubectl, 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl here")
 def test_the_real_kubectl_reads_the_manifests(capsys, tmp_path, monkeypatch):
     assert cli.run([*TRAIN, "--dry-run", f"--run-dir={tmp_path / 'run'}"]) == 0
-    text = capsys.readouterr().out.partition("\n}\n")[2]
+    text = capsys.readouterr().out
     monkeypatch.setenv("KUBECONFIG", "/dev/null")
     # To label what it is given is one of the things that kubectl does without a server.
     command = ["kubectl", "label", "--local", "--filename=-", "a=b", "--output=name"]
