@@ -15,6 +15,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     atexit.register(shutil.rmtree, _COMPILED, ignore_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _COMPILED
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["NUMBA_CACHE_DIR"] = f"{_COMPILED}/numba"
 
 import jax
 

@@ -11,6 +11,8 @@ import shutil
 import tempfile
 
 _FOLDER = "JAX_COMPILATION_CACHE_DIR"
+_NUMBA_FOLDER = "NUMBA_CACHE_DIR"
+_USERS = ("jax", "numba")  # Numba compiles the optimizer's step
 # Everything is kept: hundreds of small functions that set up the parameters take seconds together.
 _KEEP_ALL = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -19,7 +21,7 @@ _KEEP_ALL = {
 
 
 def new_compile_cache(parent: pathlib.Path) -> dict[str, str]:
-    """Makes an empty cache, and removes all others in `parent`; returns how JAX is told to use it.
+    """Makes an empty cache, and removes all others in `parent`; returns how it is told of.
 
     Without room for it there is none, and with one of the user's own that is the one used.
     """
@@ -28,6 +30,7 @@ def new_compile_cache(parent: pathlib.Path) -> dict[str, str]:
     shutil.rmtree(parent, ignore_errors=True)
     try:
         parent.mkdir(mode=0o700, exist_ok=True)
-        return {_FOLDER: tempfile.mkdtemp(dir=parent.resolve()), **_KEEP_ALL}
+        jax, numba = (tempfile.mkdtemp(dir=parent.resolve(), prefix=f"{name}-") for name in _USERS)
+        return {_FOLDER: jax, _NUMBA_FOLDER: numba, **_KEEP_ALL}
     except OSError:
         return {}

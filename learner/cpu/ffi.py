@@ -6,7 +6,11 @@ layout is that of XLA's foreign function interface (`xla/ffi/api/c_api.h` in JAX
 asked when it is registered: which version of the interface it was written for.
 """
 
-from collections.abc import Callable
+import logging
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import jax
 import numba
@@ -14,7 +18,15 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+_CACHE_FOLDER = "NUMBA_CACHE_DIR"
 HANDLER = types.intp(types.intp)  # the call frame's address -> the address of an error, or 0
+# What a handler calls is compiled with the same options.
+_OPTIONS: Mapping[str, Any] = MappingProxyType(
+    {
+        "error_model": "numpy",  # a division by zero is inf: checks for it would forbid vectors
+        "fastmath": {"contract", "reassoc", "nsz"},  # sums in vectors; NaN and inf stay
+    }
+)
 
 # Words of a call frame: its extension, then the addresses of operands and results.
 _EXTENSION, _OPERANDS, _RESULTS, _FRAME_WORDS = 1, 9, 14, 15
@@ -30,14 +42,19 @@ _DATA, _RANK, _SHAPE, _BUFFER_WORDS = 3, 4, 5, 6
 
 def register(name: str, handler: Callable[[int], int]) -> None:
     """Compiles a handler and registers it as a target of `jax.ffi.ffi_call`."""
-    # What the handler calls is compiled with the same options.
-    compiled = numba.cfunc(
-        HANDLER,
-        error_model="numpy",  # a division by zero is inf: checks for it would forbid vectors
-        fastmath={"contract", "reassoc", "nsz"},  # sums in vectors; NaN and inf stay what they are
-    )(handler)
+    compiled = _compile(handler)
     _KEPT_ALIVE.append(compiled)
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address), platform="cpu")
+
+
+def _compile(handler: Callable[[int], int]) -> Any:
+    """Loads it where there is a folder for compiled code; else Numba would use the source's."""
+    if _CACHE_FOLDER in os.environ:
+        try:
+            return numba.cfunc(HANDLER, cache=True, **_OPTIONS)(handler)
+        except OSError as error:
+            logging.warning("the optimizer's step is compiled again at each start: %s", error)
+    return numba.cfunc(HANDLER, **_OPTIONS)(handler)
 
 
 _KEPT_ALIVE: list[object] = []  # XLA keeps the bare address

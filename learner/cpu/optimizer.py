@@ -17,17 +17,10 @@ import chex
 import haiku as hk
 import jax
 import jax.numpy as jnp
-import numba
-import numpy as np
 import optax
 
-from learner.cpu import ffi
-from learner.optimizers import ADAM_DECAYS, RMSPROP_DECAY, OptimizerOptions, Step, Stepped
-
-# Float32, or Numba would compute in double precision.
-_DECAY, _ONE_MINUS_DECAY = np.float32(RMSPROP_DECAY), np.float32(1.0 - RMSPROP_DECAY)
-_DECAY_1, _DECAY_2 = map(np.float32, ADAM_DECAYS)
-_ONE_MINUS_DECAY_1, _ONE_MINUS_DECAY_2 = (np.float32(1.0 - decay) for decay in ADAM_DECAYS)
+from learner.cpu import ffi, sweeps
+from learner.optimizers import ADAM_DECAYS, OptimizerOptions, Step, Stepped
 
 _LARGE_BYTES = 2**20
 _KERNEL_RANK = 4  # a convolution's weights
@@ -152,47 +145,15 @@ def _kernel(name: str) -> Callable[..., _Swept]:
     return sweep
 
 
-@numba.njit
-def _sweep_leaf(frame: int, rule: Callable[..., tuple[float, float, float]]) -> None:
-    """Goes over a leaf once. Results 0 to 2 lie where operands 0 to 2 did; 3 is the gradient."""
-    gradient, constants = ffi.operand(frame, 3), ffi.operand(frame, 4)
-    params, mu, nu = ffi.result(frame, 0), ffi.result(frame, 1), ffi.result(frame, 2)
-    # In registers: for all the compiler knows, a store could change the array.
-    rate, epsilon, scale = constants[0], constants[1], constants[2]
-    correction_1, correction_2 = constants[3], constants[4]
-    squares = np.float32(0.0)
-    for i in range(gradient.size):
-        squares += gradient[i] * gradient[i]
-        step, mu[i], nu[i] = rule(
-            scale * gradient[i], mu[i], nu[i], epsilon, correction_1, correction_2
-        )
-        params[i] -= rate * step
-    ffi.result(frame, 3)[0] = squares
-
-
-@numba.njit
-def _rmsprop(g, mu, nu, epsilon, correction_1, correction_2):  # type: ignore[no-untyped-def]
-    mu = _DECAY * mu + _ONE_MINUS_DECAY * g
-    nu = _DECAY * nu + _ONE_MINUS_DECAY * (g * g)
-    return g / np.sqrt(nu - mu * mu + epsilon), mu, nu
-
-
-@numba.njit
-def _adam(g, mu, nu, epsilon, correction_1, correction_2):  # type: ignore[no-untyped-def]
-    mu = _DECAY_1 * mu + _ONE_MINUS_DECAY_1 * g
-    nu = _DECAY_2 * nu + _ONE_MINUS_DECAY_2 * (g * g)
-    return correction_1 * mu / (np.sqrt(correction_2 * nu) + epsilon), mu, nu
-
-
 def _rmsprop_handler(frame: int) -> int:
     if not ffi.asks_for_version(frame):
-        _sweep_leaf(frame, _rmsprop)
+        sweeps.sweep(frame, sweeps.rmsprop)
     return 0
 
 
 def _adam_handler(frame: int) -> int:
     if not ffi.asks_for_version(frame):
-        _sweep_leaf(frame, _adam)
+        sweeps.sweep(frame, sweeps.adam)
     return 0
 
 

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 
@@ -13,14 +14,15 @@ from launch.supervise.compile_cache import new_compile_cache
 from tests.launch.tiny_run import tiny_config
 
 ROOT = pathlib.Path(__file__).parents[3]
-FOLDER = "JAX_COMPILATION_CACHE_DIR"
+FOLDER, NUMBA_FOLDER = "JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR"
 # Three updates as the learner makes them, with its own optimizer on CPU; what they come to, and
-# how much of what they needed was compiled before.
+# how much of what they needed was compiled before, by JAX or by Numba.
 UPDATES = """
 import hashlib
 from collections import Counter
 import jax, numpy as np
 from launch import build
+from learner.cpu import ffi
 from learner.transitions import Transition
 from tests.launch.tiny_run import tiny_config
 
@@ -44,13 +46,24 @@ for _ in range(3):
     state, _ = update(state, batch, np.ones(size, np.float32))
 values = b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state))
 hits, misses = (events[f"/jax/compilation_cache/cache_{kind}"] for kind in ("hits", "misses"))
-print(hashlib.sha256(values).hexdigest(), hits, misses)
+[step] = ffi._KEPT_ALIVE
+print(hashlib.sha256(values).hexdigest(), hits + step.cache_hits, misses + (not step.cache_hits))
+"""
+
+# The optimizer's step, where no file can grow.
+STEP_WITHOUT_ROOM = """
+import resource
+from learner.cpu import ffi, optimizer
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+optimizer._kernel("adam")
+print(len(ffi._KEPT_ALIVE))
 """
 
 
 @pytest.fixture(autouse=True)
 def no_cache_of_the_session(monkeypatch):
     monkeypatch.delenv(FOLDER, raising=False)
+    monkeypatch.delenv(NUMBA_FOLDER, raising=False)
 
 
 def three_updates(**variables: str) -> tuple[str, int, int]:
@@ -66,6 +79,10 @@ def three_updates(**variables: str) -> tuple[str, int, int]:
     return values, int(hits), int(misses)
 
 
+def folders_of(variables: Mapping[str, str]) -> set[pathlib.Path]:
+    return {pathlib.Path(variables[name]) for name in (FOLDER, NUMBA_FOLDER)}
+
+
 def test_the_second_start_compiles_nothing_and_computes_the_same(tmp_path):
     variables = new_compile_cache(tmp_path / "compiled")
     values, hits, misses = three_updates(**variables)
@@ -77,15 +94,31 @@ def test_the_second_start_compiles_nothing_and_computes_the_same(tmp_path):
     assert three_updates(**variables)[0] == values
 
 
+def test_a_disk_without_room_costs_the_cache_and_not_the_learner(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", STEP_WITHOUT_ROOM],
+        cwd=ROOT,
+        env={**os.environ, NUMBA_FOLDER: str(tmp_path / "numba")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "1\n"
+    assert "compiled again at each start: [Errno 27] File too large" in done.stderr
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
+
+
 def test_a_new_cache_is_empty_the_owners_alone_and_the_only_one(tmp_path):
     parent = tmp_path / "compiled"
-    first = pathlib.Path(new_compile_cache(parent)[FOLDER])
-    (first / "code").write_text("from elsewhere")
-    second = pathlib.Path(new_compile_cache(parent)[FOLDER])
-    # Another name: a learner of before that still lives somewhere cannot write into it.
-    assert first != second and list(parent.iterdir()) == [second]
-    assert list(second.iterdir()) == []
-    assert second.stat().st_mode & 0o777 == 0o700
+    first = folders_of(new_compile_cache(parent))
+    for folder in first:
+        (folder / "code").write_text("from elsewhere")
+    second = folders_of(new_compile_cache(parent))
+    # Other names: a learner of before that still lives somewhere cannot write into them.
+    assert len(first | second) == 4 and set(parent.iterdir()) == second
+    for folder in second:
+        assert list(folder.iterdir()) == []
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_cache_of_the_users_own_is_left_to_them(tmp_path, monkeypatch):

@@ -69,3 +69,15 @@ def test_a_broken_gradient_is_not_hidden(name: str, broken: float) -> None:
     assert not np.isfinite(stepped.params[50])
     assert np.isfinite(np.delete(stepped.params, 50)).all()
     assert not np.isfinite(stepped.grad_norm)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_where_squares_overflow_it_goes_where_optax_goes(name: str) -> None:
+    options = OptimizerOptions(name, 1e25, 1e-3)
+    params = jnp.linspace(-1.0, 1.0, 100)
+    state = make_optimizer(options).init(params)
+    gradients = jnp.where(jnp.arange(100) % 2, 1e25, 1e-3)
+    ours = jax.jit(fused_step(options))(gradients, state, params)
+    theirs = jax.jit(optax_step(make_optimizer(options)))(gradients, state, params)
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=2e-5)  # NaN in the same places
+    assert_trees_close(ours.opt_state, theirs.opt_state)
