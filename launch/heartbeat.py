@@ -100,6 +100,11 @@ class Heartbeat:
         self._log_at = math.inf  # from the first phase on
         self._remark = ""
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether a supervisor listens: then this process is its node's own, and ends with it."""
+        return self._descriptor is not None
+
     def remark(self, text: str) -> None:
         """Something worth a place in the log's next line."""
         self._remark = text

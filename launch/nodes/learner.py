@@ -46,6 +46,7 @@ class Parts(NamedTuple):
 
 
 REAL = Parts()
+_LEFT_OPEN: list["BatchStream"] = []
 
 
 def run_learner_node(
@@ -69,6 +70,10 @@ def _train(
     state, steps, _ = restore(checkpointer, state)
     layout = item_layout(config)
     streams = make_streams(config, client.server_address)
+    if heart.is_heard and not config.replay.colocate:
+        # Closing one waits for TensorFlow's thread, which waits for replay: half a minute where
+        # nobody inserts any more. A process of the learner's own ends without.
+        _LEFT_OPEN.extend(streams)
     samplers = [stream.sampler for stream in streams]
     foreign = ForeignSamples(slack=layout.steps_in(sum(s.stream_items for s in samplers)))
     # A thread, and so a loop of its own that may hang; the learner's lines say enough of it.

@@ -44,7 +44,7 @@ _STOP_STEPS = (
 _FINISH_STEPS = (
     StopStep(frozenset({"actor"}), 20.0),
     StopStep(frozenset({"evaluator"}), 1800.0, ask=False),
-    # It has said that it is done; letting go of its streams takes it some seconds more.
+    # It has said that it is done, and ends.
     StopStep(frozenset({"learner"}), 20.0, ask=False),
     *_STOP_STEPS[2:],
 )

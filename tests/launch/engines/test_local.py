@@ -60,6 +60,7 @@ def test_a_run_is_watched_disturbed_stopped_and_resumed_to_its_end(tmp_path):
         run.resume(f"--frames={end}")
         assert run.end() == 0, run.output
     assert f"finished; see {folder}" in run.output.splitlines()
+    assert "killed" not in run.output.rpartition("stopping")[2]
     rows = [row for row in run.rows("learner") if row["time"] > stopped_at["time"]]
     assert rows[0]["updates"] >= stopped_at["updates"]
     assert rows[0]["frames"] >= stopped_at["frames"]
@@ -104,14 +105,14 @@ def test_replay_in_the_learners_process_trains_to_the_end_too(tmp_path):
 def test_a_run_whose_learning_diverges_fails_once_and_says_why(tmp_path):
     # Without reports and checkpoints it is what would be published that shows it.
     quiet = ("--actors=1", "--report-seconds=10000", "--checkpoint-seconds=10000")
-    diverging = ("--learning-rate=1e25", "--prioritized")
+    diverging = ("--learning-rate=1e38", "--prioritized")
     with LiveRun(tmp_path / "run", *TINY_FLAGS, *ENDLESS, *quiet, *diverging) as run:
         assert run.end() == 1, run.output
     [words] = [line for line in run.output.splitlines() if "learner-0" in line]
     assert words.startswith(
         "learner-0 gave up: learning diverged: values are NaN or infinite after"
     )
-    assert "those of update 0 were finite" in words and "--learning-rate below 1e+25" in words
+    assert "those of update 0 were finite" in words and "--learning-rate below 1e+38" in words
     assert "the run failed for good" in run.output and "--resume" not in run.output
     assert run.nodes()["learner-0"]["restarts"] == 0
     assert run.status()["state"] == "failed for good"
