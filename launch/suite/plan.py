@@ -61,9 +61,11 @@ class SuiteRequest:
     out: pathlib.Path = pathlib.Path("runs/suite")
     """Folder of the suite; each run has a folder of its own in it."""
     records: pathlib.Path | None = None
-    """Folder for the plan, all evaluations and settings, as runs end; None is OUT/records."""
+    """Folder for the plan, all evaluations and settings, as runs end; None is OUT/records. Outside
+    of OUT it keeps finished runs, and a suite whose OUT is lost takes them back."""
     parallel: int | None = None
-    """Runs at a time; by default one here, and on Slurm as many as it has room for."""
+    """Runs at a time, each on its share of the cores; by default one here, and on Slurm as many as
+    it has room for."""
     engine: SuiteEngine = "local"
     """Runs on this machine, or each as a job of Slurm."""
 

@@ -4,6 +4,7 @@ Started again, the same command skips the runs that are done and continues the o
 fails does not stop the rest. Ctrl-C once stops the runs under way in order, twice kills them.
 """
 
+import os
 import pathlib
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from launch.config import Config
 from launch.engines.options import SlurmOptions
 from launch.errors import ExitCode
+from launch.suite.core_shares import CoreShares
 from launch.suite.folder import prepare_folder
 from launch.suite.plan import PlannedRun, SuiteRequest, plan_suite
 from launch.suite.records import SuiteRecords
@@ -38,7 +40,9 @@ def suite(
 ) -> ExitCode:
     """Runs what is not done yet; fails if a run failed."""
     planned = plan_suite(request, extra_args, parse)
-    records = SuiteRecords(request.records or request.out / "records", request.out)
+    records = SuiteRecords(request.records, request.out)
+    if records.take_back():
+        planned = plan_suite(request, extra_args, parse)  # refuses what is of another suite
     if request.engine == "slurm":
         code = suite_on_slurm(planned, slurm, request.out, parallel=request.parallel)
         records.start(planned)
@@ -99,6 +103,7 @@ def _run_all(
     stop: StopRuns,
 ) -> None:
     passed_on = False
+    shares = CoreShares(os.sched_getaffinity(0), runs=parallel)
     started_at = time.monotonic()
     while True:
         active = [run for run in runs if run.state == "running"]
@@ -111,10 +116,11 @@ def _run_all(
             passed_on = True
         else:
             for run in waiting[: parallel - len(active)]:
-                run.start()
+                run.start(shares.take())
                 view.say(f"started {run.planned.title}; log {run.log_file}")
         for run in active:
             if run.poll():
+                shares.give_back(run.cores)
                 view.say(f"{run.planned.title}: {run.state} after {duration_text(run.seconds)}")
                 records.update()
         view.update(_state(runs, time.monotonic() - started_at))

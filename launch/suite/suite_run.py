@@ -1,6 +1,7 @@
 """One run of a suite on this machine: what is there of it, its process, and how it ended."""
 
 import contextlib
+import functools
 import os
 import pathlib
 import signal
@@ -12,6 +13,7 @@ from launch.config import Config
 from launch.errors import ExitCode
 from launch.monitor.follow import TAIL_BYTES, MetricsFollower, recent_rows
 from launch.run_dir import RunDir
+from launch.suite.core_shares import Share
 from launch.suite.plan import PlannedRun, train_command
 from launch.supervise.log_file import last_line
 from launch.supervise.node_process import die_with_parent
@@ -26,6 +28,7 @@ class SuiteRun:
         self.planned, self.log_file = planned, log_file
         self.frames = 0
         self.problem = ""
+        self.cores: Share = frozenset()
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._follower: MetricsFollower | None = None
@@ -47,8 +50,9 @@ class SuiteRun:
             return 1.0
         return min(self.frames / self.planned.config.frames, 1.0)
 
-    def start(self) -> None:
-        """Its output goes to its log, over all attempts."""
+    def start(self, cores: Share) -> None:
+        """Computes on these cores; its output goes to its log, over all attempts."""
+        keep_to_cores = functools.partial(os.sched_setaffinity, 0, cores)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 train_command(self.planned),
@@ -57,10 +61,11 @@ class SuiteRun:
                 stderr=subprocess.STDOUT,
                 # Its own session: Ctrl-C reaches the suite alone, which passes it on.
                 start_new_session=True,
-                preexec_fn=die_with_parent(os.getpid()),
+                preexec_fn=die_with_parent(os.getpid(), keep_to_cores),
             )
         self._follower = MetricsFollower(self.planned.run_dir.metrics_file, TAIL_BYTES)
         self._started_at = time.monotonic()
+        self.cores = cores
         self.state = "running"
 
     def poll(self) -> bool:

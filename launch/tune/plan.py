@@ -43,7 +43,8 @@ class TuneRequest:
     records: pathlib.Path | None = None
     """Folder for the table, the picture and all evaluations; None is OUT/records."""
     parallel: int | None = None
-    """Runs at a time; by default one here, and on Slurm as many as it has room for."""
+    """Runs at a time, each on its share of the cores; by default one here, and on Slurm as many as
+    it has room for."""
     engine: SuiteEngine = "local"
     """Runs on this machine, or each as a job of Slurm."""
 

@@ -2,7 +2,7 @@
 
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib
@@ -98,12 +98,19 @@ def _draw(searches: Sequence[Search], path: pathlib.Path) -> None:
         figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
         for number, search in enumerate(searches):
             _draw_search(axes, search, f"C{number}")
-        axes.set_xscale("log")
+        _label_rates(axes, {found.trial.rate for s in searches for found in s.scored.values()})
         axes.set(xlabel="learning rate", ylabel="human-normalized score at the end")
         axes.grid(alpha=0.3)
         axes.legend(loc="best", frameon=False)
         figure.savefig(path, dpi=150)
         plt.close(figure)
+
+
+def _label_rates(axes: plt.Axes, rates: Collection[float]) -> None:
+    """Each rate as it is typed; a logarithmic axis would write powers as formulas."""
+    axes.set_xscale("log")
+    axes.set_xticks(sorted(rates), [f"{rate:g}" for rate in sorted(rates)])
+    axes.minorticks_off()
 
 
 def _draw_search(axes: plt.Axes, search: Search, color: str) -> None:

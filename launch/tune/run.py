@@ -46,7 +46,8 @@ def tune(
         check_options(slurm)
         check_partitions(slurm)
     claim_folder(request)
-    records = SuiteRecords(request.records or request.out / "records", request.out)
+    records = SuiteRecords(request.records, request.out)
+    records.take_back()
     if request.engine == "slurm":
         return _tune_on_slurm(request, slurm, plan, records)
     return _tune_here(request, plan, records)

@@ -2,7 +2,9 @@
 
 import errno
 import json
+import os
 import signal
+import sys
 import time
 
 import pytest
@@ -125,6 +127,15 @@ def test_a_second_interrupt_reaches_the_runs_too(tmp_path, started, monkeypatch,
     monkeypatch.setattr(suite_loop.time, "sleep", sleep_and_interrupt)
     assert run_suite(tmp_path / "s") == 130
     assert "killing the runs under way" in capsys.readouterr().out
+
+
+def test_runs_at_a_time_compute_on_cores_of_their_own(tmp_path, started, monkeypatch):
+    cores = sorted(os.sched_getaffinity(0))
+    show = "import os; print(*sorted(os.sched_getaffinity(0)))"
+    monkeypatch.setattr(suite_run, "train_command", lambda planned: [sys.executable, "-Sc", show])
+    assert run_suite(tmp_path / "s", "--parallel", str(len(cores))) == 0
+    logs = [path.read_text().split() for path in (tmp_path / "s" / "logs").glob("*.log")]
+    assert len(logs) == 4 and all(len(log) == 1 and int(log[0]) in cores for log in logs)
 
 
 @pytest.mark.usefixtures("restored_signals")

@@ -3,9 +3,11 @@
 import csv
 import json
 import pathlib
+import shutil
 import signal
 
 import pytest
+from matplotlib.figure import Figure
 
 from launch.cli import main as cli
 from launch.cli.argv import parse_train
@@ -54,6 +56,33 @@ def test_a_search_moves_to_the_better_rate_until_neither_improves(tmp_path, scor
     assert "--learning-rates va=0.00075" in capsys.readouterr().out
 
 
+def test_a_search_whose_folder_is_lost_goes_by_the_runs_that_are_kept(tmp_path, scored, capsys):
+    scored.returns = RETURNS
+    out, records = tmp_path / "t", tmp_path / "records"
+    assert run_tune(out, "--records", str(records)) == 0
+    table = (records / "rates.csv").read_text()
+    shutil.rmtree(out)
+    assert run_tune(out, "--records", str(records)) == 0
+    assert len(scored.names) == 4  # of the first time
+    assert "4 finished runs taken back" in capsys.readouterr().out
+    assert (records / "rates.csv").read_text() == table
+
+
+def test_the_picture_names_rates_as_they_are_typed(tmp_path, scored, monkeypatch):
+    scored.returns = RETURNS
+    labels = []
+    real = Figure.savefig
+
+    def look_and_save(figure, *args, **kwargs):
+        [axes] = figure.axes
+        labels.append([label.get_text() for label in axes.get_xticklabels(which="both")])
+        real(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", look_and_save)
+    assert run_tune(tmp_path / "t") == 0
+    assert labels[-1] == ["8.33e-05", "0.00025", "0.00075", "0.00225"]
+
+
 def test_algorithms_have_searches_of_their_own_and_more_seeds_extend_them(tmp_path, scored):
     scored.returns = RETURNS
     assert run_tune(tmp_path / "t", "--algorithms", "va", "q") == 0
@@ -100,8 +129,8 @@ def test_an_interrupted_search_continues_where_it_was(tmp_path, scored, monkeypa
     scored.returns = RETURNS
     real = suite_run.SuiteRun.start
 
-    def start_and_interrupt(self):
-        real(self)
+    def start_and_interrupt(self, cores):
+        real(self, cores)
         if self.planned.name == "pong-va-learning_rate=0.00025-seed1":
             signal.raise_signal(signal.SIGINT)
 
