@@ -70,8 +70,7 @@ def test_a_run_is_watched_disturbed_stopped_and_resumed_to_its_end(tmp_path):
     assert last["eval_episodes"] == 1
     replay = run.rows("replay")[-1]
     assert replay["size"] > 0 and replay["bytes"] > 0
-    said = run.output.splitlines()
-    assert said.count("training") >= 2 and any(s.startswith("filling replay") for s in said)
+    assert run.output.splitlines().count("training") >= 2
     scores, learner, replay_log = (
         run.run_dir.log_file(role, 0).read_text() for role in ("evaluator", "learner", "replay")
     )
