@@ -41,6 +41,11 @@ class Namespace:
         self._files = files
         self._setns = ctypes.CDLL(None, use_errno=True).setns
 
+    @property
+    def files(self) -> Sequence[int]:
+        """Open files that stand for it: a process that is given them can enter too."""
+        return tuple(self._files)
+
     def enter(self) -> None:
         """Takes this process into the namespace; it must have a single thread, as after a fork."""
         for file in self._files:

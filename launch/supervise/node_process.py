@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO
+from typing import IO, Protocol
 
 from launch import heartbeat
 from launch.errors import ExitCode
@@ -43,19 +43,62 @@ class State(enum.Enum):
     FAILED = "failed"  # gave up restarting it
 
 
+class Process(Protocol):
+    """What is asked of a node's process: a program's (`subprocess.Popen`), or a fork's."""
+
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def send_signal(self, number: int, /) -> None: ...
+
+
+class Start(Protocol):
+    """Starts a node's process, in a session of its own and bound to die with this one.
+
+    The variables are for this start alone, its log takes all that it says, and its heart beats into
+    a pipe.
+    """
+
+    def __call__(self, *, variables: Mapping[str, str], log: int, pipe: int) -> Process: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """Starts a node as a program of its own."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    enter: Callable[[], None] | None = None  # called in the process before its command
+    files: Sequence[int] = ()  # open files that it inherits
+
+    def __call__(
+        self, *, variables: Mapping[str, str], log: int, pipe: int
+    ) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            self.command,
+            env={**self.environment, **variables, heartbeat.VARIABLE: str(pipe)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=(pipe, *self.files),
+            # Its own session: Ctrl-C reaches the supervisor alone, which stops nodes in order.
+            start_new_session=True,
+            preexec_fn=die_with_parent(os.getpid(), self.enter),
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class NodeSpec:
     """How to start a node, and what its failures mean."""
 
     name: NodeName
-    command: Sequence[str]
-    environment: Mapping[str, str]
+    start: Start
     log_file: pathlib.Path
     stuck_seconds: float  # how long a loop may take to come round; see `heartbeat.Phase`
     essential: bool = True  # the run cannot go on without it
     saves: bool = False  # writes a checkpoint when it is told to stop
-    enter: Callable[[], None] | None = None  # called in the process before its command
-    files: Sequence[int] = ()  # open files that it inherits
 
 
 class NodeProcess:
@@ -69,7 +112,7 @@ class NodeProcess:
         self.problem: str | None = None  # why this process of it is being killed
         self.progress: Progress | None = None
         self._restart_variable = restart_variable
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._log: IO[bytes] | None = None
         self._start_after = 0.0
         self._failures = 0  # in a row
@@ -160,20 +203,10 @@ class NodeProcess:
         self.problem = self._kill_after = self._suspended_since = None
         self._log = open_log(self.spec.log_file)
         self.progress = Progress(now, self.spec.stuck_seconds)
-        self._process = subprocess.Popen(
-            self.spec.command,
-            env={
-                **self.spec.environment,
-                self._restart_variable: str(self.restarts),
-                heartbeat.VARIABLE: str(self.progress.descriptor),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            pass_fds=(self.progress.descriptor, *self.spec.files),
-            # Its own session: Ctrl-C reaches the supervisor alone, which stops nodes in order.
-            start_new_session=True,
-            preexec_fn=die_with_parent(os.getpid(), self.spec.enter),
+        self._process = self.spec.start(
+            variables={self._restart_variable: str(self.restarts)},
+            log=self._log.fileno(),
+            pipe=self.progress.descriptor,
         )
         self.progress.close_writing()
         self.state = State.RUNNING

@@ -1,11 +1,12 @@
 """Runs some of a run's nodes under the supervisor of this host: all of them, or a host's share."""
 
 import dataclasses
+import functools
 import os
 import pathlib
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import portpicker
@@ -17,6 +18,8 @@ from launch.monitor.view import make_view
 from launch.run_dir import RunDir
 from launch.seeds import RESTART_VARIABLE
 from launch.supervise.compile_cache import new_compile_cache
+from launch.supervise.fork_server import ForkServer
+from launch.supervise.fork_server_entry import Target
 from launch.supervise.log_echo import LogEcho
 from launch.supervise.namespace import Namespace
 from launch.supervise.node_process import (
@@ -24,6 +27,8 @@ from launch.supervise.node_process import (
     REPLAY_VARIABLE,
     NodeProcess,
     NodeSpec,
+    Program,
+    Start,
 )
 from launch.supervise.phases import RunPhases
 from launch.supervise.stop_signals import StopSignals
@@ -99,8 +104,9 @@ def supervise_nodes(
 ) -> Outcome:
     """Runs the nodes until training is over, or until a signal or the stop file asks to stop.
 
-    Each is a process of `node_module`, which a rehearsal has of its own. They live in the
-    namespace, if there is one, and reach replay at its address there. When another host has
+    Each is a process of `node_module`, which a rehearsal has of its own: the learner a program, the
+    others forks of one. They live in the namespace, if there is one, and reach replay at its
+    address there. When another host has
     `taken_over`, the nodes are killed: their checkpoints would spoil its own. A host that is
     `apart` tells by telemetry how its nodes are.
     """
@@ -117,10 +123,22 @@ def supervise_nodes(
             return Outcome.REPLACED
         return Outcome.STOPPED if stop.requested or run_dir.stop_file.exists() else None
 
-    specs = [_node_spec(config, run_dir, name, node_module) for name in names]
+    told = {REPLAY_VARIABLE: replay_address}
+    if apart is not None:
+        told[HOST_VARIABLE] = f"{apart.host} {status_file}"
+    forks = ForkServer({**node_environment("actor"), **told}, namespace)
+    enter = None if namespace is None else namespace.enter
+
+    def start_of(name: NodeName) -> Start:
+        arguments = [str(run_dir.root.resolve()), name.role, str(name.index)]
+        if name.role != "learner":
+            return functools.partial(forks.fork, Target(str(name), node_module, arguments))
+        environment = {**learner_environment(run_dir), **told}
+        return Program([sys.executable, "-m", node_module, *arguments], environment, enter)
+
+    specs = [_node_spec(config, run_dir, name, start_of(name)) for name in names]
     if relay is not None:
-        specs.append(_relay_spec(config, run_dir, relay))
-    told = {} if apart is None else {HOST_VARIABLE: f"{apart.host} {status_file}"}
+        specs.append(_relay_spec(config, run_dir, relay, enter))
     logs = {str(spec.name): spec.log_file for spec in specs} if print_logs else {}
     echo = LogEcho(logs, cut=apart is not None)
 
@@ -130,7 +148,7 @@ def supervise_nodes(
             display.show(phase_of(nodes))
 
     supervisor = Supervisor(
-        [_placed(spec, {**told, REPLAY_VARIABLE: replay_address}, namespace) for spec in specs],
+        specs,
         finishing_role="learner",
         stop_steps=_COLOCATED_STOP_STEPS if colocate else _STOP_STEPS,
         finish_steps=_COLOCATED_FINISH_STEPS if colocate else _FINISH_STEPS,
@@ -142,8 +160,10 @@ def supervise_nodes(
     )
     stop.install(supervisor.kill)
     try:
+        forks.start()  # it imports while the learner does
         return supervisor.run()
     finally:
+        forks.close()
         echo.poll()
         if display is not None:
             display.close()
@@ -171,21 +191,15 @@ def node_environment(role: str) -> dict[str, str]:
     return {**environment, **one_thread, **cpu_only}
 
 
-def _node_spec(config: Config, run_dir: RunDir, name: NodeName, node_module: str) -> NodeSpec:
-    environment = node_environment(name.role)
-    if name.role == "learner":
-        environment |= new_compile_cache(run_dir.compiled)
+def learner_environment(run_dir: RunDir) -> dict[str, str]:
+    """That of the learner's process, which finds what it compiled before."""
+    return {**node_environment("learner"), **new_compile_cache(run_dir.compiled)}
+
+
+def _node_spec(config: Config, run_dir: RunDir, name: NodeName, start: Start) -> NodeSpec:
     return NodeSpec(
         name=name,
-        command=[
-            sys.executable,
-            "-m",
-            node_module,
-            str(run_dir.root.resolve()),
-            name.role,
-            str(name.index),
-        ],
-        environment=environment,
+        start=start,
         log_file=run_dir.log_file(name.role, name.index),
         stuck_seconds=config.stuck_seconds,
         essential=name.role not in _OBSERVERS,
@@ -193,25 +207,17 @@ def _node_spec(config: Config, run_dir: RunDir, name: NodeName, node_module: str
     )
 
 
-def _relay_spec(config: Config, run_dir: RunDir, relay: RelayNode) -> NodeSpec:
+def _relay_spec(
+    config: Config, run_dir: RunDir, relay: RelayNode, enter: Callable[[], None] | None
+) -> NodeSpec:
+    files = [relay.listener.fileno()]
     return NodeSpec(
         name=NodeName(relay.role, relay.index),
-        command=relay.command,
-        environment=node_environment(relay.role),
+        start=Program(relay.command, node_environment(relay.role), enter, files),
         log_file=run_dir.log_file(relay.role, relay.index),
         stuck_seconds=config.stuck_seconds,
         # Strangers talk to a gate: whatever they do to it, the run does not end by it.
         essential=relay.role != "gate",
-        files=[relay.listener.fileno()],
-    )
-
-
-def _placed(spec: NodeSpec, told: Mapping[str, str], namespace: Namespace | None) -> NodeSpec:
-    """A node that is told where replay is, from where it is to live."""
-    return dataclasses.replace(
-        spec,
-        environment={**spec.environment, **told},
-        enter=None if namespace is None else namespace.enter,
     )
 
 

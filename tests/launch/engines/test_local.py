@@ -23,7 +23,8 @@ def test_a_run_is_watched_disturbed_stopped_and_resumed_to_its_end(tmp_path):
     with LiveRun(folder, *TINY_FLAGS, *ENDLESS, asked_from_outside=False) as run:
         run.wait_for_updates(20)
         family = run.family()
-        assert len(family) == 7  # the launcher, replay, learner, two actors, evaluator, monitor
+        # The launcher, the fork server, replay, the learner, two actors, evaluator, monitor.
+        assert len(family) == 8
 
         only_reverb_listens(run, family)
         assert folder.stat().st_mode & 0o777 == 0o700

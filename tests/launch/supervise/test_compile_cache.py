@@ -8,10 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from launch.layout import NodeName
 from launch.supervise import nodes_on_host
 from launch.supervise.compile_cache import new_compile_cache
-from tests.launch.tiny_run import tiny_config
 
 ROOT = pathlib.Path(__file__).parents[3]
 FOLDER, NUMBA_FOLDER = "JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR"
@@ -132,10 +130,7 @@ def test_without_room_for_a_cache_there_is_none(tmp_path):
     assert new_compile_cache(tmp_path / "compiled") == {}
 
 
-@pytest.mark.parametrize("role", ["learner", "actor", "evaluator"])
-def test_the_learner_alone_has_one_in_the_run_directory(local_run, role):
-    spec = nodes_on_host._node_spec(
-        tiny_config(), local_run, NodeName(role, 0), nodes_on_host.NODE_MODULE
-    )
-    folders = [spec.environment[FOLDER]] if FOLDER in spec.environment else []
-    assert [pathlib.Path(f).parent for f in folders] == [local_run.compiled] * (role == "learner")
+def test_the_learner_alone_has_one_in_the_run_directory(local_run):
+    own = nodes_on_host.learner_environment(local_run)
+    assert pathlib.Path(own[FOLDER]).parent == local_run.compiled
+    assert FOLDER not in nodes_on_host.node_environment("actor")

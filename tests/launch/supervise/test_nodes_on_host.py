@@ -12,7 +12,7 @@ import pytest
 from launch.layout import NodeName
 from launch.run_dir import RunDir
 from launch.supervise import nodes_on_host
-from launch.supervise.node_process import NodeSpec
+from launch.supervise.node_process import NodeSpec, Program
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome
 
@@ -37,8 +37,7 @@ while True: time.sleep(0.05)
 """
         self.spec = NodeSpec(
             NodeName("learner", 0),
-            [sys.executable, "-S", "-c", code],
-            dict(os.environ),
+            Program([sys.executable, "-S", "-c", code], dict(os.environ)),
             folder / "log",
             stuck_seconds=60.0,
         )

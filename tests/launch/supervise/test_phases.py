@@ -9,7 +9,7 @@ import pytest
 from launch import heartbeat
 from launch.heartbeat import Beat, Phase
 from launch.layout import NodeName
-from launch.supervise.node_process import NodeProcess, NodeSpec, State
+from launch.supervise.node_process import NodeProcess, NodeSpec, Program, State
 from launch.supervise.phases import RunPhases
 from launch.supervise.progress import Progress
 
@@ -24,7 +24,7 @@ class Nodes:
         self._phase_of = RunPhases(WARMUP_STEPS)
 
     def _node(self, role: str) -> NodeProcess:
-        spec = NodeSpec(NodeName(role, 0), [], {}, pathlib.Path(), stuck_seconds=60.0)
+        spec = NodeSpec(NodeName(role, 0), Program([], {}), pathlib.Path(), stuck_seconds=60.0)
         node = NodeProcess(spec, "RESTART")
         node.state, node.progress = State.RUNNING, Progress(0.0, 60.0)
         return node

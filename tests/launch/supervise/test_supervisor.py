@@ -17,7 +17,7 @@ from launch import heartbeat
 from launch.errors import ExitCode
 from launch.heartbeat import Beat, Phase
 from launch.layout import NodeName
-from launch.supervise.node_process import NodeProcess, NodeSpec
+from launch.supervise.node_process import NodeProcess, NodeSpec, Program
 from launch.supervise.supervisor import Outcome, StopStep, Supervisor
 
 WAIT_SECONDS = 60.0
@@ -59,8 +59,7 @@ class Site:
         header = f"NAME={str(name)!r}; LOG={str(self.order_file)!r}; READY={self.ready(name)!r}\n"
         return NodeSpec(
             name=name,
-            command=[sys.executable, "-S", "-c", header + code],
-            environment=dict(os.environ),
+            start=Program([sys.executable, "-S", "-c", header + code], dict(os.environ)),
             log_file=self.root / f"{name}.log",
             **{"stuck_seconds": WAIT_SECONDS, **values},
         )
