@@ -12,6 +12,7 @@ from reverb_server import tables
 from reverb_server.sampler import make_dataset
 
 _SAMPLE_SECONDS = 30.0
+_CLOSE_MS = 30_000
 
 
 class BareWriter:
@@ -40,8 +41,14 @@ class BareWriter:
         self._writer.flush(20)
 
     def close(self) -> None:
-        """Ends the stream."""
-        self._writer.close()
+        """Ends the stream, once the server has all of it.
+
+        Reverb may wait for ever when it closes a stream with an item whose rows are not yet sent.
+        """
+        try:
+            self._writer.flush(timeout_ms=_CLOSE_MS)
+        finally:
+            self._writer.close()
 
 
 def bare_draw(config: Config, address: str) -> Callable[[], object]:
