@@ -35,8 +35,8 @@ INSTALL := $(VENV)/bin/python -m pip install --disable-pip-version-check --quiet
 INSTALL_LOCKED := $(INSTALL) --require-hashes --no-deps --only-binary=:all: --no-binary=rliable \
 	--no-build-isolation --use-pep517
 
-# One more than small machines have cores: tests of whole runs often wait.
-IN_PARALLEL := -n 3 --dist worksteal
+# Two more than small machines have cores: tests of whole runs often wait.
+IN_PARALLEL := -n 4 --dist worksteal
 
 # The other of the two, for the tests that depend on it.
 OTHER := $(firstword $(filter-out $(VERSION),$(SUPPORTED)))

@@ -5,10 +5,13 @@ import os
 import shutil
 import tempfile
 
-# Before JAX starts: tests run two at a time on small machines, so one thread each is faster.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+# Before JAX starts: tests run beside each other on small machines, so one thread each is faster; and
+# what is compiled computes little, so that optimizing it would cost more than it saves.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0"
+)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# What one test compiles, the others load: those of this process, of the second worker, and of the
+# What one test compiles, the others load: those of this process, of other workers, and of the
 # runs they start. A folder for each session, so that nothing is found that it did not make.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     _COMPILED = tempfile.mkdtemp(prefix="vantage-tests-compiled-")

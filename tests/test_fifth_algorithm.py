@@ -1,6 +1,7 @@
 """A fifth algorithm is a class and a line in one file; everything else finds it by itself."""
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -82,7 +83,7 @@ def found(tmp_path_factory) -> dict:
     done = subprocess.run(
         [sys.executable, "use.py"],
         cwd=copy,
-        env={"PATH": "", "PYTHONPATH": str(copy), "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "PATH": "", "PYTHONPATH": str(copy), "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
         timeout=WAIT_SECONDS,

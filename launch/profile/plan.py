@@ -269,7 +269,7 @@ def _learner_host_bytes(config: Config, costs: Costs) -> float:
 
 
 def _actor_bytes(config: Config, actors: int) -> float:
-    return memory_need(config, [NodeName("actor", index) for index in range(actors)]).actors
+    return memory_need(config, [NodeName("actor", index) for index in range(actors)]).total
 
 
 def as_json(plan: Plan, costs: Costs) -> dict[str, Any]:
