@@ -5,8 +5,8 @@ import os
 import shutil
 import tempfile
 
-# Before JAX starts: tests run beside each other on small machines, so one thread each is faster; and
-# what is compiled computes little, so that optimizing it would cost more than it saves.
+# Before JAX starts: tests run beside each other on small machines, so one thread each is faster.
+# What they compile computes little: optimizing it would cost more than it saves.
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0"
 )
