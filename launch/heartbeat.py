@@ -47,7 +47,7 @@ class Phase(enum.Enum):
     # A server that is away holds it for a minute at a time.
     PUBLISHING = _Kind("publishing version {:,}", 5.0)
     SERVING = _Kind("serving, {:,} inserts", 2.0, is_work=True)  # what it holds is precious
-    RECORDING = _Kind("row {:,}", 2.0, is_work=True)  # the first one imports TensorFlow
+    RECORDING = _Kind("row {:,}", 2.0, is_work=True)  # files of a slow disk
     RELAYING = _Kind("{:,} connections", 1.0, is_work=True)
     # A server that comes back after minutes is asked again by gRPC up to two minutes later.
     WAITING_FOR_DATA = _Kind("waiting for data", 3.0)

@@ -1,31 +1,38 @@
 """TensorBoard event files: one scalar per numeric key, tag `<role>/<key>`, step = global frames.
 
-The files lie directly in the run directory. TensorFlow is imported with the first row only: it
-takes seconds and hundreds of megabytes, and a monitor without TensorBoard needs none of it.
+The files lie directly in the run directory. TensorBoard's own record writer makes them, so nobody
+imports TensorFlow for it, which takes seconds and hundreds of megabytes.
 """
 
 import contextlib
-import errno
+import itertools
 import numbers
 import os
+import socket
+import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from report.metrics_file import Row
 
 # In every row, and already there as wall time, tag and step.
 _NOT_SCALARS = frozenset({"time", "role", "frames"})
+_FORMAT = "brain.Event:2"  # the first record of every file
+_NUMBERS = itertools.count()  # two files of one second and process have different names
 
 
 class EventWriter:
-    """Writes rows as TensorBoard scalars. TensorFlow's write errors become OSError."""
+    """Writes rows as TensorBoard scalars."""
 
     def __init__(self, directory: str | os.PathLike[str]):
         self.path = Path(directory)
-        self._writer: Any = None
+        self._file: Path | None = None
+        self._writer: RecordWriter | None = None
 
     def append(self, rows: Iterable[Row]) -> None:
         """Writes and flushes a batch.
@@ -36,21 +43,15 @@ class EventWriter:
         rows = list(rows)
         if not rows:
             return
-        import tensorflow as tf
-
         try:
             if self._writer is None:
-                self.path.stat()  # TensorFlow would make a folder that was deleted anew
-                self._writer = tf.summary.create_file_writer(os.fspath(self.path))
-            with self._writer.as_default():
-                for row in rows:
-                    step = np.array(row["frames"], np.int64)
-                    for key, value in _scalars(row):
-                        tf.summary.scalar(f"{row['role']}/{key}", value, step=step)
+                self._writer = self._open()
+            for row in rows:
+                self._writer.write(_event(row).SerializeToString())
             self._writer.flush()
-        except tf.errors.OpError as error:
-            self._abandon_writer(tf)
-            raise _os_error(error, self.path) from error
+        except OSError as error:
+            self._abandon()
+            raise OSError(error.errno, error.strerror, os.fspath(self.path)) from error
 
     def close(self) -> None:
         """Closes the event file; a later append opens another."""
@@ -59,30 +60,29 @@ class EventWriter:
             self._writer.close()
             self._writer = None
 
-    def _abandon_writer(self, tf: Any) -> None:
+    def _open(self) -> RecordWriter:
+        """A new file; TensorBoard goes by its name, and reads files in the order of their names."""
+        name = f"{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(_NUMBERS)}"
+        self._file = self.path / f"events.out.tfevents.{name}"
+        writer = RecordWriter(self._file.open("xb"))
+        writer.write(Event(wall_time=time.time(), file_version=_FORMAT).SerializeToString())
+        return writer
+
+    def _abandon(self) -> None:
         if self._writer is not None:
             # Closing flushes, which fails for the reason that append is about to raise.
-            with contextlib.suppress(tf.errors.OpError):
+            with contextlib.suppress(OSError):
                 self._writer.close()
             self._writer = None
         # On a full disk every attempt leaves an empty file behind: they would pile up.
-        for file in self.path.glob(f"events.out.tfevents.*.{os.getpid()}.*"):
-            if file.stat().st_size == 0:
-                file.unlink()
+        if self._file is not None and self._file.exists() and self._file.stat().st_size == 0:
+            self._file.unlink()
 
 
-def _scalars(row: Row) -> Iterable[tuple[str, np.ndarray]]:
-    """The numeric values of a row; a missing value (None) and texts have no scalar.
-
-    As arrays: TensorFlow keeps every Python number it has ever been given, some 300 bytes each.
-    """
+def _event(row: Row) -> Event:
+    """The numeric values of a row; a missing value (None) and texts have no scalar."""
+    summary = Summary()
     for key, value in row.items():
         if key not in _NOT_SCALARS and isinstance(value, numbers.Real):
-            yield key, np.array(value, np.float32)
-
-
-def _os_error(error: Any, path: Path) -> OSError:
-    """A TensorFlow error as the OSError it stands for; its first line is `<file>; <reason>`."""
-    reason = error.message.splitlines()[0].split("; ")[-1]
-    code = errno.ENOSPC if "No space left on device" in reason else errno.EIO
-    return OSError(code, reason, os.fspath(path))
+            summary.MergeFrom(scalar_pb(f"{row['role']}/{key}", float(value)))
+    return Event(wall_time=row["time"], step=row["frames"], summary=summary)

@@ -76,7 +76,9 @@ def test_samples_and_a_decaying_rate_lead_to_the_limit_of_theorem_2(case):
     learn = functools.partial(sampled.learn_from_samples, num_steps=num_steps)
     run = jax.vmap(learn, (0, None, None, None))
     keys = jax.random.split(jax.random.key(5), 16)
-    for error in jax.jit(run)(keys, mdp, mu, policy):
+    # It computes for long, unlike other tests: here optimizing pays.
+    run = jax.jit(run, compiler_options={"xla_backend_optimization_level": 3})
+    for error in run(keys, mdp, mu, policy):
         # Noise is of the order of the square root of the rate: half of it for ten times the steps.
         ends = [num_steps // 100, num_steps // 10, num_steps]
         means = [np.mean(error[:, end // 2 : end]) for end in ends]

@@ -66,6 +66,6 @@ def test_events_leave_nothing_behind_in_memory(tmp_path):
     before = psutil.Process().memory_info().rss
     for start in range(5000, 25000, 5000):
         write(start)
-    # 40,000 numbers; TensorFlow's memory of Python's own would be 10 MB.
+    # 40,000 numbers; what keeps them would grow by 10 MB.
     assert psutil.Process().memory_info().rss - before < 4 << 20
     events.close()
