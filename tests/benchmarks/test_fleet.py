@@ -8,7 +8,7 @@ from launch.config import PRESETS, Config
 
 
 def test_a_small_fleet_inserts_and_follows_the_parameters() -> None:
-    point = fleet.measure(PRESETS["cpu"], 1, 3.0, sample=False)
+    point = fleet.measure(PRESETS["cpu"], 1, 1.0, sample=False)
     assert point.actors == 1
     assert point.inserts_per_second > 0
     assert point.samples_per_second == 0

@@ -119,7 +119,7 @@ def enough_frames(tame):
 # Without shrinking: an example compiles, and a small one tells no more than the first.
 @hypothesis.settings(
     phases=[hypothesis.Phase.generate],
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     derandomize=True,
     suppress_health_check=[hypothesis.HealthCheck.filter_too_much],

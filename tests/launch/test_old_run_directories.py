@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from launch.cli import main as cli
 from launch.invocation import vantage_command
 from report.metrics_file import read_rows
 
@@ -19,7 +20,7 @@ UPDATES = 200  # made by either stored run
 RUNS = ("run_of_0.1.0", "run_on_3.11")
 
 
-def vantage(*args: str) -> str:
+def vantage(*args: str) -> None:
     done = subprocess.run(
         vantage_command(*args),
         cwd=ROOT,
@@ -29,7 +30,6 @@ def vantage(*args: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture
@@ -79,8 +79,9 @@ def test_a_stored_run_is_continued_with_its_counters_and_a_replay_that_fills_ane
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_stored_run_is_scored(copy_of, name):
-    scored = json.loads(vantage("eval", str(copy_of(name)), "--episodes=1", "--json"))
+def test_a_stored_run_is_scored(copy_of, capsys, name):
+    assert cli.run(["eval", str(copy_of(name)), "--episodes=1", "--json"]) == 0
+    scored = json.loads(capsys.readouterr().out)
     assert scored["updates"] == UPDATES
     assert len(scored["returns"]) == 1
 
@@ -88,6 +89,6 @@ def test_a_stored_run_is_scored(copy_of, name):
 def test_an_old_serial_run_is_continued_where_it_was(copy_of):
     run = copy_of("serial_run_of_0.1.0")
     (before,) = (run / "checkpoints").iterdir()
-    vantage("train", "--serial", "--run-dir", str(run), "--resume", "--frames=4000")
+    assert cli.run(["train", "--serial", "--run-dir", str(run), "--resume", "--frames=4000"]) == 0
     (after,) = (run / "checkpoints").iterdir()
     assert after.name > before.name

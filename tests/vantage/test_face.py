@@ -57,9 +57,11 @@ def test_the_notebook_runs_from_its_first_cell_to_its_last():
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     text = "\n".join(cells)
     for long, short in (
-        ("=40_000", "=8_000"),
-        ("=2_000", "=1_000"),
-        ("episodes=2)", "episodes=1)"),
+        ("frames=40_000", "frames=4_000"),
+        ("warmup_steps=2_000", "warmup_steps=500"),
+        ("max_episode_frames=4_000", "max_episode_frames=1_000"),
+        ("eval_episodes=2,", "eval_episodes=1,"),
+        ("play(episodes=2)", "play(episodes=1)"),
     ):
         assert text.count(long) == 1
         text = text.replace(long, short)
