@@ -12,11 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import psutil
+
 from tests.chaos.setting import RECOVERY_SECONDS, TOTAL_STEPS
 from tests.launch.engines import stranger
 from tests.launch.live_run import LiveRun
 
 ROLES = ("actor-1", "evaluator-0", "monitor-0", "replay-0", "learner-0")
+FORKED = ("actor-0", *(role for role in ROLES if role != "learner-0"))
 _CONNECTIONS = 10_000
 _CONNECT_SECONDS = 60.0
 Inject = Callable[[LiveRun, random.Random], None]
@@ -28,7 +31,7 @@ class Fault(NamedTuple):
     name: str
     inject: Inject
     quick: bool = False  # over in some seconds
-    ends_all: bool = False  # no role lives through it
+    ends_all: bool = False  # no actor lives through it
     kills: tuple[str, ...] = ()  # nodes that the supervisor has to start again
 
 
@@ -37,18 +40,29 @@ def _send(number: signal.Signals, *names: str) -> Inject:
 
     def inject(run: LiveRun, rng: random.Random) -> None:
         del rng
-        before = {name: run.nodes()[name]["restarts"] for name in names}
-        for name in names:
-            run.signal(name, number)
-        run.wait(
-            f"{' and '.join(names)} started again",
-            lambda: all(
-                run.nodes().get(name, {}).get("restarts", 0) > before[name] for name in names
-            ),
-            RECOVERY_SECONDS,
-        )
+        with _starts_again(run, names):
+            for name in names:
+                run.signal(name, number)
 
     return inject
+
+
+def _kill_fork_server(run: LiveRun, rng: random.Random) -> None:
+    """All that were forked die with it."""
+    del rng
+    with _starts_again(run, FORKED):
+        psutil.Process(run.nodes()[FORKED[0]]["pid"]).parent().kill()
+
+
+@contextlib.contextmanager
+def _starts_again(run: LiveRun, names: tuple[str, ...]) -> Iterator[None]:
+    before = {name: run.nodes()[name]["restarts"] for name in names}
+    yield
+    run.wait(
+        f"{' and '.join(names)} started again",
+        lambda: all(run.nodes().get(name, {}).get("restarts", 0) > before[name] for name in names),
+        RECOVERY_SECONDS,
+    )
 
 
 def _kill_supervisor(run: LiveRun, rng: random.Random) -> None:
@@ -158,6 +172,7 @@ LIVE_FAULTS = (
         for pair in itertools.combinations(ROLES, 2)
     ),
     *(Fault(f"kill -STOP {role}", _send(signal.SIGSTOP, role), kills=(role,)) for role in ROLES),
+    Fault("kill -9 fork server", _kill_fork_server, ends_all=True, kills=FORKED),
     Fault("kill -9 supervisor, resumed", _kill_supervisor, ends_all=True),
     Fault("kill -STOP supervisor, 2-5 s", _suspend_supervisor, quick=True),
     Fault("learner checkpoint half-written", _damage_learner(halve), ends_all=True),
