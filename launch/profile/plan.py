@@ -235,11 +235,15 @@ def _loads(
     room = hosts.cores_per_host * _USABLE
     alone = hosts.hosts == 1
     per_update_ms = costs.update.wall_ms + costs.publish_ms / config.learner.publish_period_updates
+    actor_cores_here = use.actor_cores if alone else 0.0
+    # Its threads run on all cores at once, and each core gives them the time that others leave.
+    beside = use.learner_host_cores - use.update_cores + actor_cores_here
+    taken = beside / hosts.cores_per_host if costs.update.core_ms > 0.0 else 0.0
     loads = {
-        UPDATE: rate * per_update_ms / 1e3,
+        UPDATE: rate * per_update_ms / 1e3 + taken,
         STREAMS: rate * costs.sample.wall_ms / 1e3 / sample_streams(config, hosts.cores_per_host),
         SERIAL: rate * costs.sample_serial_ms / 1e3,
-        CORES: (use.learner_host_cores + (use.actor_cores if alone else 0.0)) / room,
+        CORES: (use.learner_host_cores + actor_cores_here) / room,
         NETWORK: 0.0 if alone else use.network_bytes * 8 / (hosts.gbit_per_second * 1e9),
         ACTORS: use.steps * costs.step.wall_ms / 1e3 / actors,
     }

@@ -121,6 +121,15 @@ def test_two_cores_are_shared_by_all() -> None:
     assert used == pytest.approx(1.75, rel=1e-3)
 
 
+def test_an_update_on_the_cpu_is_slower_where_others_use_its_cores() -> None:
+    # Little core time for its wall clock: the cores would do more of them.
+    found = predict(CONFIG, COSTS._replace(update=Cost(20.0, 24.0)), Hosts(1, 2, 10.0))
+    assert found.saturates_first == plan.UPDATE
+    beside_ms = 3.4 + 4 * 0.52 + 2 / 100 * 6.0
+    expected = (1.0 - 0.05 / 2) / (20.01 + beside_ms / 2) * 1e3
+    assert found.updates_per_second == pytest.approx(expected, rel=1e-3)
+
+
 def test_hosts_for_the_actors_leave_the_learner_its_cores() -> None:
     alone, apart = (predict(CONFIG, ON_CPU, Hosts(hosts, 2, 10.0)) for hosts in (1, 2))
     assert apart.updates_per_second > alone.updates_per_second
