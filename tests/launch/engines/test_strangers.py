@@ -4,9 +4,12 @@ import signal
 import subprocess
 import sys
 
+import psutil
+
 from tests.launch.live_run import ROOT, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
+GONE_SECONDS = 15.0
 FRAMES = 10_000_000  # more than it makes before it is stopped
 FLAGS = (
     *TINY_FLAGS,
@@ -17,7 +20,7 @@ FLAGS = (
 )
 
 
-def test_a_run_goes_on_whatever_strangers_send(tmp_path):
+def test_a_run_goes_on_whatever_strangers_send_and_leaves_nothing_when_interrupted(tmp_path):
     with LiveRun(tmp_path / "run", *FLAGS) as run:
         run.wait_for_updates(0)
         program = [sys.executable, "-m", "tests.launch.engines.stranger"]
@@ -28,5 +31,8 @@ def test_a_run_goes_on_whatever_strangers_send(tmp_path):
         run.wait("its samples are found", lambda: run.highest("foreign_samples") > 0)
         run.wait_for_updates(run.highest("updates") + 50)
         assert run.all_running() and run.restarts() == 0, run.nodes()
+        family = run.family()
         assert run.end(signal.SIGINT) == 130, run.output
+        assert psutil.wait_procs(family, timeout=GONE_SECONDS)[1] == []
+        assert run.status()["state"] == "stopped"
     assert all(0 <= row["frames"] <= FRAMES for row in run.rows())
