@@ -4,6 +4,9 @@ import atexit
 import os
 import shutil
 import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
 
 # Before JAX starts: tests run beside each other on small machines, so one thread each is faster.
 # What they compile computes little: optimizing it would cost more than it saves.
@@ -21,6 +24,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["NUMBA_CACHE_DIR"] = f"{_COMPILED}/numba"
 
 import jax
+import pytest
 
 from launch import courier_stand_in
 
@@ -29,3 +33,17 @@ courier_stand_in.install_where_needed()
 
 # An accidental [B] against [B, 1] must fail, not broadcast.
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture
+def eventually() -> Callable[..., Any]:
+    """Asks again until the answer is true, for a generous time at most; returns the answer."""
+
+    def wait(ask: Callable[[], Any], limit_seconds: float = 30.0) -> Any:
+        deadline = time.monotonic() + limit_seconds
+        while not (answer := ask()):
+            assert time.monotonic() < deadline, "it never happened"
+            time.sleep(0.002)
+        return answer
+
+    return wait

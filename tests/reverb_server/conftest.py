@@ -1,6 +1,5 @@
 """Real Reverb servers inside the test process; whatever a test starts is stopped after it."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,17 +50,3 @@ def make_server(
 def connect() -> Callable[[reverb.Server], reverb.Client]:
     """A client of a server of this process."""
     return lambda server: reverb.Client(f"localhost:{server.port}")
-
-
-@pytest.fixture
-def eventually() -> Callable[..., Any]:
-    """Asks again until the answer is true, for a generous time at most; returns the answer."""
-
-    def wait(ask: Callable[[], Any], limit_seconds: float = 30.0) -> Any:
-        deadline = time.monotonic() + limit_seconds
-        while not (answer := ask()):
-            assert time.monotonic() < deadline, "it never happened"
-            time.sleep(0.002)
-        return answer
-
-    return wait
