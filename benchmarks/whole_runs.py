@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from benchmarks.naive_system import NaiveSystem
 from benchmarks.update_speed import make_bare_update, make_naive_update, one_per_dispatch
 from launch.config import Config
-from launch.machine import usable_cores
+from launch.machine.limits import usable_cores
 from launch.profile.actor_speed import measure_actor
 from launch.profile.command import as_json
 from launch.profile.costs import measure_costs

@@ -17,8 +17,8 @@ from actors.loop import Actor, ActorEdges
 from actors.observation import STACK_SIZE
 from actors.resume import RecordedBatch
 from launch.config import Config
-from launch.device import JAX_PLATFORMS, Device, DeviceName
 from launch.errors import InputError
+from launch.machine.device import JAX_PLATFORMS, Device, DeviceName
 from launch.names import find_architecture, find_loss
 from launch.seeds import seed_for
 from learner.backend import Backend, backend_for

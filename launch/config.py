@@ -19,7 +19,7 @@ import tyro
 from actors.games import canonical_name
 from launch import names
 from launch.bounds import COUNT, FRAMES, POSITIVE, SEED, SHARE, Bounds
-from launch.device import DeviceName
+from launch.machine.device import DeviceName
 
 # Longer items would save little more, and an actor's last incomplete ones are lost.
 _MOST_ITEM_TRANSITIONS = 8

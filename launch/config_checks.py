@@ -12,7 +12,7 @@ from launch.bounds import Bounds
 from launch.config import Config
 from launch.errors import InputError
 from launch.layout import NodeName
-from launch.machine import available_bytes, usable_cores
+from launch.machine.limits import available_bytes, usable_cores
 from launch.memory_need import memory_need
 from launch.replay import replay_limit
 from reverb_server.port import PortInUseError, check_port_free

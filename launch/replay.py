@@ -2,7 +2,7 @@
 
 from launch.config import Config
 from launch.errors import InputError
-from launch.machine import usable_cores
+from launch.machine.limits import usable_cores
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
 
 # A stream keeps about one core busy with unpacking, and the learner needs others.

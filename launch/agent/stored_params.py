@@ -4,11 +4,11 @@ import contextlib
 from typing import Any, NamedTuple
 
 from launch import build
-from launch.best_params import load_best
 from launch.config import Config
 from launch.errors import InputError
-from launch.learner_state import restore
 from launch.run_dir import RunDir
+from launch.stored.best_params import load_best
+from launch.stored.learner_state import restore
 from learner.checkpoint import Checkpointer, CheckpointError
 
 NEWEST, BEST = "newest", "best"

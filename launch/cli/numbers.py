@@ -14,7 +14,7 @@ from tyro.constructors import (
     PrimitiveTypeInfo,
 )
 
-from launch.quantity import parse_whole
+from launch.cli.quantity import parse_whole
 
 REGISTRY = ConstructorRegistry()
 

@@ -99,7 +99,7 @@ def _check_resumable(run_dir: RunDir, config: Config) -> None:
 
 def _frames_done(run_dir: RunDir, config: Config) -> int:
     """Frames of the newest checkpoint; refuses one of another version."""
-    from launch.learner_state import saved_steps  # JAX, and only to resume
+    from launch.stored.learner_state import saved_steps  # JAX, and only to resume
     from learner.checkpoint import Checkpointer, CheckpointError
 
     try:

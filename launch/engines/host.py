@@ -35,8 +35,8 @@ from launch.gate import keys
 from launch.gate.farewell import tell_over
 from launch.gate.gate import tcp_listener
 from launch.gate.tunnel import address_of, unix_listener
-from launch.host_name import this_host
 from launch.layout import NodeName, node_names
+from launch.machine.host_name import this_host
 from launch.monitor.host_rows import hosts_by_telemetry
 from launch.run_dir import RunDir
 from launch.supervise.file_age import file_age_seconds

@@ -4,7 +4,6 @@ import contextlib
 
 from launch import config_checks
 from launch.config import Config
-from launch.device import Device, DeviceName, find_device, unused_accelerator
 from launch.engines.claim import check_claim, claim, run_dir_of
 from launch.engines.dry_run import show_resolved
 from launch.engines.ending import conclude
@@ -12,6 +11,7 @@ from launch.engines.isolate import namespace_for
 from launch.engines.options import Isolation, TrainRequest
 from launch.errors import ExitCode
 from launch.layout import node_names
+from launch.machine.device import Device, DeviceName, find_device, unused_accelerator
 from launch.replay import replay_bytes_estimate
 from launch.run_dir import RunDir
 from launch.supervise.namespace import Namespace

@@ -11,9 +11,9 @@ import sys
 import time
 
 from launch import config_checks
-from launch.device import DeviceName, find_device
 from launch.errors import ExitCode, InputError
 from launch.gate.tunnel import OpenTunnel
+from launch.machine.device import DeviceName, find_device
 from launch.run_dir import RunDir
 from launch.supervise.status_file import SILENT_SECONDS
 

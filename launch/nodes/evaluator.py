@@ -10,15 +10,15 @@ import reverb
 
 from actors.evaluate import EpisodeScores, run_evaluator
 from launch import build
-from launch.best_params import BestKeeper
-from launch.candidate import load_candidate
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.layout import NodeName
-from launch.learner_state import saved_steps
 from launch.nodes.player import make_player
 from launch.run_dir import RunDir
 from launch.scores import evaluation_row
+from launch.stored.best_params import BestKeeper
+from launch.stored.candidate import load_candidate
+from launch.stored.learner_state import saved_steps
 from learner.acting import acting_params
 from learner.checkpoint import Checkpointer
 from report.counted import counted

@@ -13,16 +13,16 @@ import numpy as np
 import reverb
 
 from launch import build, heartbeat
-from launch.candidate import CandidateWriter
 from launch.config import Config
 from launch.heartbeat import Phase
-from launch.learner_state import gives_up_when_diverged, restore, save
 from launch.nodes.learner_heartbeat import LearnerHeartbeat
 from launch.nodes.publishing import make_publish
 from launch.nodes.tables import item_layout, prioritization_of
 from launch.replay import sample_streams
 from launch.run_dir import RunDir
 from launch.seeds import node_seed
+from launch.stored.candidate import CandidateWriter
+from launch.stored.learner_state import gives_up_when_diverged, restore, save
 from learner import acting
 from learner.background_save import BackgroundSave
 from learner.checkpoint import Checkpointer

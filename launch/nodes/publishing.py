@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from launch.candidate import CandidateWriter
 from launch.config import Config
+from launch.stored.candidate import CandidateWriter
 from learner.divergence import FiniteGuard
 from learner.loop import Progress
 from learner.update import LearnerState

@@ -14,9 +14,9 @@ from rich.table import Table
 from launch import build, config_checks
 from launch.bounds import Bounds
 from launch.config import Config
-from launch.device import find_device
 from launch.errors import ExitCode, InputError
-from launch.machine import usable_cores
+from launch.machine.device import find_device
+from launch.machine.limits import usable_cores
 from launch.monitor.units import format_number, format_percent
 from launch.profile import picture, plan_command
 from launch.profile.actor_speed import measure_actor

@@ -12,7 +12,7 @@ from launch import build
 from launch.bounds import POSITIVE, Bounds
 from launch.config import Config
 from launch.errors import ExitCode, InputError
-from launch.machine import usable_cores
+from launch.machine.limits import usable_cores
 from launch.profile import plan as plan_lib
 from launch.profile.costs import measure_costs
 from launch.profile.plan import Costs, Hosts, Plan

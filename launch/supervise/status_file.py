@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from launch.host_name import this_host
+from launch.machine.host_name import this_host
 from launch.run_dir import RunDir
 from launch.supervise.file_age import file_age_seconds
 from launch.supervise.proc_stat import start_of, this_machine

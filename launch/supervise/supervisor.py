@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from launch.host_name import this_host
+from launch.machine.host_name import this_host
 from launch.supervise.log_file import last_line
 from launch.supervise.node_process import NodeProcess, NodeSpec, State
 from launch.supervise.own_time import OwnTime

@@ -9,8 +9,8 @@ from launch.cli import main as cli
 from launch.config import PRESETS
 from launch.engines.options import HostsOptions, SlurmOptions
 from launch.engines.record import EngineRecord
-from launch.learner_state import save
 from launch.run_dir import RunDir
+from launch.stored.learner_state import save
 from learner.checkpoint import Checkpointer
 from learner.divergence import FiniteGuard
 from learner.step_counter import StepCounter

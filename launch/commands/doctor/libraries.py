@@ -13,10 +13,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from launch import courier_stand_in, device
-from launch.child import run_child
+from launch import courier_stand_in
 from launch.commands.doctor.check import SETUP, Check
 from launch.errors import InputError
+from launch.machine import device
+from launch.machine.child import run_child
 
 _REVERB = ("reverb", "libpybind.so")  # package, file
 _COURIER = ("courier", "python/py_client.so")

@@ -6,7 +6,7 @@ import resource
 import shutil
 
 from launch.commands.doctor.check import Check
-from launch.machine import available_bytes, usable_cores
+from launch.machine.limits import available_bytes, usable_cores
 from launch.supervise.namespace import NoNamespaceError, make_namespace
 
 _GIB = 2**30

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from launch.config import Config
-from launch.host_name import this_host
+from launch.machine.host_name import this_host
 from launch.monitor.display import RunDisplay
 from launch.monitor.events import EventWriter
 from launch.monitor.loop import PERIOD_SECONDS, Sinks

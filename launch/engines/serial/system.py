@@ -23,7 +23,6 @@ from actors.loop import ActingParams, Actor, ActorEdges
 from actors.n_step import Increment
 from actors.resume import RecordedBatch
 from launch import build
-from launch.best_params import BestKeeper
 from launch.config import Config
 from launch.engines.serial.evaluation import SerialEvaluation
 from launch.engines.serial.replay import SerialReplay, is_current
@@ -33,11 +32,12 @@ from launch.engines.serial.stored_parts import (
     join_parts,
     split_parts,
 )
-from launch.learner_state import gives_up_when_diverged, restore, save
 from launch.monitor.run_phase import SCORING, TRAINING, filling
 from launch.nodes.acting_heartbeat import Greedy
 from launch.run_dir import RunDir
 from launch.seeds import environment_seed, seed_for
+from launch.stored.best_params import BestKeeper
+from launch.stored.learner_state import gives_up_when_diverged, restore, save
 from learner import acting
 from learner.background_save import finished_save
 from learner.checkpoint import Checkpointer

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from launch.errors import InputError
-from launch.host_name import this_host
+from launch.machine.host_name import this_host
 
 _COMMAND_SECONDS = 60.0
 # Job id, array's job id and index, name, state, host, reason; %N is empty while a job waits.

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from launch import build
-from launch.best_params import BestKeeper
 from launch.cli import main as cli
 from launch.commands.evaluate import mean_interval
 from launch.run_dir import RunDir
+from launch.stored.best_params import BestKeeper
 from learner.acting import acting_params
 from tests.launch.tiny_run import tiny_config
 

@@ -10,13 +10,13 @@ import pytest
 import reverb
 
 from launch import build
-from launch.best_params import load_best
-from launch.candidate import CandidateWriter
-from launch.learner_state import save
 from launch.nodes.evaluator import run_evaluator_node
 from launch.nodes.tables import replay_tables
 from launch.replay import replay_limit
 from launch.run_dir import RunDir
+from launch.stored.best_params import load_best
+from launch.stored.candidate import CandidateWriter
+from launch.stored.learner_state import save
 from learner import acting
 from learner.checkpoint import Checkpointer
 from learner.divergence import FiniteGuard

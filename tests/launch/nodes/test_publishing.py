@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import reverb
 
-from launch.candidate import CandidateWriter, load_candidate
 from launch.nodes.publishing import make_publish
 from launch.nodes.replay import replay_tables
 from launch.replay import replay_limit
+from launch.stored.candidate import CandidateWriter, load_candidate
 from learner.divergence import FiniteGuard
 from learner.loop import Progress
 from learner.update import LearnerState

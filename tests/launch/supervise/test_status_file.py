@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from launch.host_name import this_host
+from launch.machine.host_name import this_host
 from launch.run_dir import RunDir
 from launch.supervise import status_file
 from launch.supervise.status_file import read_hosts, read_status, write_host_status

@@ -1,8 +1,8 @@
 """The doctor on this machine, and how it prints."""
 
-from launch.child import run_child
 from launch.commands.doctor.check import Check
 from launch.commands.doctor.command import run_doctor
+from launch.machine.child import run_child
 
 
 def test_this_machine_is_ready_and_the_heavy_libraries_stay_out_of_our_process():

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from launch.child import run_child
 from launch.commands.doctor import libraries
+from launch.machine.child import run_child
 
 LIBPYTHON = f"libpython3.{sys.version_info.minor}.so.1.0"
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from launch import build
-from launch.best_params import load_best
 from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
+from launch.stored.best_params import load_best
 from learner import acting
 from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from launch import machine
+from launch.machine import limits
 
 GIB = 2**30
 NO_LIMIT_V1 = "9223372036854771712"
@@ -14,9 +14,9 @@ NO_LIMIT_V1 = "9223372036854771712"
 def cgroups(tmp_path, monkeypatch):
     """A machine with 16 GiB free and 8 cores; writes files of cgroups, and which are ours."""
     (tmp_path / "meminfo").write_text(f"MemTotal: 9 kB\nMemAvailable: {16 * 2**20} kB\n")
-    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(machine, "_CGROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(machine, "_OWN_CGROUPS", tmp_path / "own")
+    monkeypatch.setattr(limits, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(limits, "_CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(limits, "_OWN_CGROUPS", tmp_path / "own")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
 
     def write(own, **files):
@@ -30,12 +30,12 @@ def cgroups(tmp_path, monkeypatch):
 
 
 def test_this_machine_has_memory_and_cores():
-    assert 0 < machine.available_bytes() < 2**50
-    assert 1 <= machine.usable_cores() <= (os.cpu_count() or 1)
+    assert 0 < limits.available_bytes() < 2**50
+    assert 1 <= limits.usable_cores() <= (os.cpu_count() or 1)
 
 
 def test_without_limits_it_is_what_the_kernel_says(cgroups):
-    assert (machine.available_bytes(), machine.usable_cores()) == (16 * GIB, 8)
+    assert (limits.available_bytes(), limits.usable_cores()) == (16 * GIB, 8)
     cgroups(
         "4:memory:/\n3:cpu,cpuacct:/\n0::/\n",
         **{
@@ -48,7 +48,7 @@ def test_without_limits_it_is_what_the_kernel_says(cgroups):
             "cpu/cpu.cfs_period_us": 100000,
         },
     )
-    assert (machine.available_bytes(), machine.usable_cores()) == (16 * GIB, 8)
+    assert (limits.available_bytes(), limits.usable_cores()) == (16 * GIB, 8)
 
 
 def test_the_tightest_limit_above_us_counts_in_version_2(cgroups):
@@ -62,7 +62,7 @@ def test_the_tightest_limit_above_us_counts_in_version_2(cgroups):
             "a/b/memory.current": GIB,
         },
     )
-    assert (machine.available_bytes(), machine.usable_cores()) == (2 * GIB, 2)
+    assert (limits.available_bytes(), limits.usable_cores()) == (2 * GIB, 2)
 
 
 def test_the_tightest_limit_above_us_counts_in_version_1(cgroups):
@@ -77,13 +77,13 @@ def test_the_tightest_limit_above_us_counts_in_version_1(cgroups):
             "cpu/a/cpu.cfs_period_us": 100000,
         },
     )
-    assert (machine.available_bytes(), machine.usable_cores()) == (3 * GIB, 4)
+    assert (limits.available_bytes(), limits.usable_cores()) == (3 * GIB, 4)
 
 
 def test_a_container_sees_its_limit_at_the_root_whatever_its_path_says(cgroups):
     limit = {"memory.limit_in_bytes": 4 * GIB, "memory.usage_in_bytes": GIB}
     cgroups("4:memory:/docker/abc\n", **{f"memory/{name}": n for name, n in limit.items()})
-    assert machine.available_bytes() == 3 * GIB
+    assert limits.available_bytes() == 3 * GIB
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_files_kept_in_memory_are_free(cgroups, folder, limit, used, prefix):
     statistics = f"{prefix}inactive_file {GIB}\n{prefix}active_file {GIB}\n{prefix}anon {GIB}"
     files = {limit: 4 * GIB, used: 4 * GIB, "memory.stat": statistics}
     cgroups("4:memory:/\n0::/\n", **{f"{folder}{name}": text for name, text in files.items()})
-    assert machine.available_bytes() == 2 * GIB
+    assert limits.available_bytes() == 2 * GIB

@@ -12,8 +12,8 @@ import os
 import pathlib
 from typing import Literal, NamedTuple
 
-from launch.child import run_child
 from launch.errors import InputError
+from launch.machine.child import run_child
 
 DeviceName = Literal["auto", "cpu", "gpu", "tpu"]
 

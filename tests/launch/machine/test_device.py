@@ -7,12 +7,13 @@ import sys
 import jax
 import pytest
 
-from launch import build, device
-from launch.child import ChildResult
+from launch import build
 from launch.commands.doctor import libraries
-from launch.device import CPU, Device, find_device, unused_accelerator
 from launch.engines import local, preflight
 from launch.errors import InputError
+from launch.machine import device
+from launch.machine.child import ChildResult
+from launch.machine.device import CPU, Device, find_device, unused_accelerator
 
 A100 = ["gpu", "NVIDIA A100-SXM4-40GB"]
 NO_DEVICE = "RuntimeError: Unable to initialize backend 'tpu': no device found"
@@ -175,7 +176,7 @@ def test_plugins_are_found_by_what_is_installed(tmp_path):
     (tmp_path / "libtpu").mkdir()
     (tmp_path / "libtpu" / "__init__.py").touch()
     code = (
-        f"import sys; sys.path.append({str(tmp_path)!r}); from launch import device; "
+        f"import sys; sys.path.append({str(tmp_path)!r}); from launch.machine import device; "
         "print(sorted(device._plugins()), 'jax' in sys.modules, 'libtpu' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

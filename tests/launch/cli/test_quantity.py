@@ -3,7 +3,7 @@
 import pytest
 
 from launch.cli.argv import parse_train
-from launch.quantity import parse_whole
+from launch.cli.quantity import parse_whole
 
 
 @pytest.mark.parametrize(

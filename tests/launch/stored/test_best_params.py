@@ -5,8 +5,8 @@ import logging
 import numpy as np
 import pytest
 
-from launch.best_params import BestKeeper, best_file, load_best
-from launch.candidate import CandidateWriter, load_candidate
+from launch.stored.best_params import BestKeeper, best_file, load_best
+from launch.stored.candidate import CandidateWriter, load_candidate
 from learner.checkpoint import CheckpointError
 
 

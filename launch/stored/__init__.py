@@ -1,0 +1,1 @@
+"""Parameters and learner states in the folder of a run."""
