@@ -4,7 +4,6 @@ Nothing here is a test: a shared or noisy machine moves every number. The bars a
 the figures, and missing one is said, not hidden.
 """
 
-import dataclasses
 import json
 import pathlib
 import sys
@@ -18,15 +17,15 @@ from rich.table import Table
 from benchmarks.device_curve import DevicePoint, measure_curve
 from benchmarks.gate_speed import GateSpeed, measure_gate
 from benchmarks.naive_system import naive_system
+from benchmarks.paper_agent import paper_config
 from benchmarks.publish_speed import publish_fraction
 from benchmarks.sampling_speed import SamplingCosts, measure_sampling
 from benchmarks.update_speed import against_naive
 from benchmarks.whole_runs import WholeRun, measure_run
 from launch import build
-from launch.config import PRESETS, Config
+from launch.config import Config
 from launch.engines.isolate import move_to_own_network
 from launch.profile.actor_speed import ActorSpeed, measure_actor
-from launch.profile.command import for_profiling
 from launch.profile.recorded_play import increments, record_rows
 from launch.profile.replay_process import replay_process
 from launch.profile.stages import make_draw, measure_replay_bytes, writing
@@ -55,18 +54,6 @@ class Bar(NamedTuple):
         sign = "<=" if self.at_most else ">="
         said = "met" if met else "missed"
         return self.name, f"{self.value:,.4g}", f"{sign} {self.bar:g}", said
-
-
-def paper_config(network: str) -> Config:
-    """The paper's agent on two actors, with a replay that fits a laptop."""
-    paper = PRESETS["paper"]
-    return for_profiling(
-        dataclasses.replace(
-            paper,
-            learner=dataclasses.replace(paper.learner, network=network),
-            replay=dataclasses.replace(paper.replay, replay_capacity_steps=100_000),
-        )
-    )
 
 
 class Measured(NamedTuple):

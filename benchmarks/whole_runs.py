@@ -2,15 +2,19 @@
 
 The machine's speed moves within seconds, so everything that is compared shares its fast and slow
 moments: while the run's nodes are held still, bare updates, naive updates and the naive system get
-the machine to themselves.
+the machine to themselves. `python -m benchmarks.whole_runs nips2013` measures one run by itself.
 """
 
 import statistics
+import sys
 from typing import Any, NamedTuple
 
 from benchmarks.naive_system import NaiveSystem
+from benchmarks.paper_agent import paper_config
 from benchmarks.update_speed import make_bare_update, make_naive_update, one_per_dispatch
+from launch import build
 from launch.config import Config
+from launch.engines.isolate import move_to_own_network
 from launch.machine.limits import usable_cores
 from launch.profile.actor_speed import measure_actor
 from launch.profile.command import as_json
@@ -98,3 +102,22 @@ def measure_run(config: Config, naive: NaiveSystem | None = None) -> WholeRun:
 
 def _predicted(config: Config, costs: Costs) -> float:
     return predict(config, costs, Hosts(1, usable_cores(), _GBIT_PER_SECOND)).updates_per_second
+
+
+def main(networks: list[str]) -> None:
+    """Prints what whole runs of some networks reach."""
+    build.prepare_learner_process(paper_config(networks[0]))
+    for network in networks:
+        found = measure_run(paper_config(network))
+        print(
+            f"{network}: {found.run.updates_per_second:.1f} updates/s, "
+            f"{found.over_naive:.2f} times the {found.naive_updates_per_second:.1f} of the naive "
+            "update alone; "
+            f"{found.predicted_updates_per_second:.1f} were predicted, off by "
+            f"{found.plan_error:.2f}; core-time efficiency {found.efficiency:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    move_to_own_network()
+    main(sys.argv[1:] or ["nature", "nips2013"])

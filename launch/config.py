@@ -104,7 +104,7 @@ class ReplayConfig:
     error_buffer: Annotated[float | None, POSITIVE] = None
     """Samples by which the ratio may be off before one side waits; None chooses."""
     sample_streams: Annotated[int | None, Bounds(1, 64)] = None
-    """Streams the learner samples by, each with threads of its own; None: one for two cores."""
+    """Streams the learner samples by, a core of work each; None: one for two cores, 2 to 8."""
     prioritized: bool = False
     """Sample in proportion to absolute error instead of uniformly."""
     priority_alpha: Annotated[float, SHARE] = 0.6

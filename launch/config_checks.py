@@ -14,7 +14,7 @@ from launch.errors import InputError
 from launch.layout import NodeName
 from launch.machine.limits import available_bytes, usable_cores
 from launch.memory_need import memory_need
-from launch.replay import replay_limit
+from launch.replay import LEAST_STREAMS, replay_limit, sample_streams
 from reverb_server.port import PortInUseError, check_port_free
 
 
@@ -65,6 +65,7 @@ def check_names(config: Config) -> None:
 def check_machine(config: Config, names: Sequence[NodeName]) -> None:
     """This host must have the memory for these nodes, and the port for replay."""
     check_memory(config, names)
+    _check_streams(config, names)
     if config.replay.port:
         try:
             check_port_free(config.replay.port)
@@ -86,6 +87,16 @@ def check_memory(config: Config, names: Sequence[NodeName]) -> None:
             f"replay_capacity_steps={config.replay.replay_capacity_steps} need at least "
             f"{_gib(need.total)} on this host ({_gib(need.actors)} for actors, "
             f"{_gib(need.replay)} for replay) but {_gib(available)} are free; lower {flag}"
+        )
+
+
+def _check_streams(config: Config, names: Sequence[NodeName]) -> None:
+    """Refuses more streams than the learner's host could ever serve at a time."""
+    streams, most = sample_streams(config), max(usable_cores(), LEAST_STREAMS)
+    if streams > most and any(name.role == "learner" for name in names):
+        raise InputError(
+            f"sample_streams={streams}: each takes about a core, and this host has "
+            f"{usable_cores()}; --sample-streams can be {most} at most here"
         )
 
 

@@ -6,7 +6,7 @@ from launch.machine.limits import usable_cores
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
 
 # A stream keeps about one core busy with unpacking, and the learner needs others.
-_LEAST_STREAMS, _MOST_STREAMS = 2, 8
+LEAST_STREAMS, _MOST_STREAMS = 2, 8
 # Two compressed frames' worth of a busy game, with Reverb's own records; Pong needs a third.
 _BYTES_PER_STEP = 4096
 
@@ -34,7 +34,7 @@ def sample_streams(config: Config, cores: int | None = None) -> int:
     given = config.replay.sample_streams
     if given is not None:
         return given
-    return max(_LEAST_STREAMS, min((cores or usable_cores()) // 2, _MOST_STREAMS))
+    return max(LEAST_STREAMS, min((cores or usable_cores()) // 2, _MOST_STREAMS))
 
 
 def replay_bytes_estimate(config: Config) -> int:

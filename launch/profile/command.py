@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from launch import build, config_checks
-from launch.bounds import Bounds
 from launch.config import Config
 from launch.errors import ExitCode, InputError
 from launch.machine.device import find_device
@@ -22,7 +21,7 @@ from launch.profile import picture, plan_command
 from launch.profile.actor_speed import measure_actor
 from launch.profile.own_process import in_own_process
 from launch.profile.rehearsal import Pretence
-from launch.profile.request import PlanRequest, ProfileRequest
+from launch.profile.request import UPDATE_MS, PlanRequest, ProfileRequest
 from launch.profile.resident_batches import resident_batches
 from launch.profile.stages import Stages, measure_stages
 from launch.profile.timed_run import RunFailedError, TimedRun, run_for
@@ -32,7 +31,6 @@ from launch.terminal import make_console
 
 _TRACED_CALLS = 10
 _WARM_UP_STEPS = 1000
-_UPDATE_MS = Bounds(above=0, at_most=60_000)
 
 
 def profile(config: Config, request: ProfileRequest, plan: PlanRequest) -> ExitCode:
@@ -41,6 +39,7 @@ def profile(config: Config, request: ProfileRequest, plan: PlanRequest) -> ExitC
     config_checks.check_config(config)
     counts = _check(request)
     plan_command.check(plan)
+    _check_together(request, plan)
     console = make_console()
     if plan.plan:
         config_checks.check_config(asked)
@@ -73,7 +72,7 @@ def _check(request: ProfileRequest) -> list[int]:
     if not request.seconds >= 3:
         raise InputError(f"seconds={request.seconds:g} must be at least 3: rows come every second")
     if request.simulate_update_ms is not None:
-        _UPDATE_MS.check(simulate_update_ms=request.simulate_update_ms)
+        UPDATE_MS.check(simulate_update_ms=request.simulate_update_ms)
         if request.trace is not None:
             raise InputError("--trace needs real updates; drop --simulate-update-ms")
     for path in (request.json, request.trace):
@@ -90,6 +89,18 @@ def _check(request: ProfileRequest) -> list[int]:
             f"sweep_actors='{request.sweep_actors}' must be numbers of actors, as 1,2,4,8"
         )
     return counts
+
+
+def _check_together(request: ProfileRequest, plan: PlanRequest) -> None:
+    """Refuses flags of which one would go unheard."""
+    if request.sweep_actors is not None and request.trace is not None:
+        raise InputError("--trace is of a single run; drop --sweep-actors")
+    if not plan.plan:
+        return
+    for field in dataclasses.fields(ProfileRequest):
+        if field.name != "json" and getattr(request, field.name) != field.default:
+            flag = f"--{field.name.replace('_', '-')}"
+            raise InputError(f"--plan measures parts and runs nothing whole; drop {flag}")
 
 
 def _check_writable(path: pathlib.Path) -> None:

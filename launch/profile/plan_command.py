@@ -12,18 +12,18 @@ from launch import build
 from launch.bounds import POSITIVE, Bounds
 from launch.config import Config
 from launch.errors import ExitCode, InputError
+from launch.machine.device import DeviceName, find_device
 from launch.machine.limits import usable_cores
 from launch.profile import plan as plan_lib
 from launch.profile.costs import measure_costs
 from launch.profile.plan import Costs, Hosts, Plan
-from launch.profile.request import PlanRequest
+from launch.profile.request import UPDATE_MS, PlanRequest
 from launch.run_dir import describe
 
 _RATE = Bounds(above=0, at_most=1e6)
 _HOSTS = Bounds(1, 10_000)
 _CORES = Bounds(1, 4096)
-_UPDATE_MS = Bounds(above=0, at_most=60_000)
-_MIB = 2**20
+_MIB, _GIB = 2**20, 2**30
 
 
 def check(request: PlanRequest) -> int:
@@ -34,7 +34,7 @@ def check(request: PlanRequest) -> int:
                 raise InputError(f"--{field.name.replace('_', '-')} needs --plan")
         return 1
     _RATE.check(updates_per_second=request.updates_per_second)
-    _UPDATE_MS.check(update_ms=request.update_ms)
+    UPDATE_MS.check(update_ms=request.update_ms)
     _CORES.check(cores_per_host=request.cores_per_host)
     _HOSTS.check(hosts=request.hosts)
     POSITIVE.check(gbit_per_second=request.gbit_per_second)
@@ -66,6 +66,10 @@ def make_plan(
 ) -> ExitCode:
     """Plans `config`; `measured` is the same run, fit for measuring its parts."""
     runs = check(request)
+    if request.update_ms is not None:
+        # Nothing is measured on the device then, so it need not be here.
+        measured = with_device(measured, "cpu")
+    find_device(measured.learner.device)
     build.prepare_learner_process(measured)
     with console.status("measuring") as status:
         costs = measure_costs(
@@ -91,8 +95,18 @@ def make_plan(
     return ExitCode.DONE
 
 
+def with_device(config: Config, device: DeviceName) -> Config:
+    """The same run on another device."""
+    return dataclasses.replace(config, learner=dataclasses.replace(config.learner, device=device))
+
+
 def _print(console: Console, plan: Plan, costs: Costs) -> None:
-    table = Table("part", "cores", "cost here", title="What a run needs")
+    _print_parts(console, plan, costs)
+    _print_whole(console, plan, costs)
+
+
+def _print_parts(console: Console, plan: Plan, costs: Costs) -> None:
+    table = Table("part", "cores", "cost here", title="What the parts of a run need")
     table.add_row(
         f"{plan.actors:,} actors", f"{plan.actor_cores:.1f}", f"{costs.step.core_ms:.3f} ms a step"
     )
@@ -109,12 +123,33 @@ def _print(console: Console, plan: Plan, costs: Costs) -> None:
         "update", f"{plan.update_cores:.1f}", f"{costs.update.wall_ms:.2f} ms on the device"
     )
     console.print(table)
-    console.print(
-        f"memory: {plan.learner_host_bytes / 2**30:.1f} GiB on the learner's host "
-        f"({costs.replay_bytes_per_step:,.0f} bytes for a step in replay), "
-        f"{plan.actor_host_bytes / 2**30:.1f} GiB for the actors of a host\n"
-        f"network: {plan.network_bytes_per_second / _MIB:,.1f} MiB/s between hosts, "
-        f"{plan.replay_to_learner_bytes_per_second / _MIB:,.1f} MiB/s from replay to learner\n"
-        f"rates: {plan.updates_per_second:,.0f} updates/s, {plan.frames_per_second:,.0f} frames/s",
-        soft_wrap=True,
-    )
+
+
+def _print_whole(console: Console, plan: Plan, costs: Costs) -> None:
+    table = Table("what", "how much", title="What a run needs", show_header=False)
+    for name, value in (
+        ("hosts", f"{plan.hosts:,} of {plan.cores_per_host} cores"),
+        (
+            "memory of the learner's host",
+            f"{plan.learner_host_bytes / _GIB:.1f} GiB "
+            f"({costs.replay_bytes_per_step:,.0f} bytes for a step in replay)",
+        ),
+        ("memory for the actors of a host", f"{plan.actor_host_bytes / _GIB:.1f} GiB"),
+        ("network between hosts", f"{plan.network_bytes_per_second / _MIB:,.1f} MiB/s"),
+        (
+            "from replay to the learner",
+            f"{plan.replay_to_learner_bytes_per_second / _MIB:,.1f} MiB/s",
+        ),
+        (
+            "rates",
+            f"{plan.updates_per_second:,.0f} updates/s, {plan.frames_per_second:,.0f} frames/s",
+        ),
+        ("hours of a run", f"{plan.run_hours:,.1f}"),
+        ("hours of all runs, one by one", f"{plan.all_runs_hours:,.1f} ({plan.runs:,} runs)"),
+        (
+            "saturates first",
+            f"{plan.saturates_first}, at {plan.saturates_at_updates_per_second:,.0f} updates/s",
+        ),
+    ):
+        table.add_row(name, value)
+    console.print(table)

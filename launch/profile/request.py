@@ -3,6 +3,10 @@
 import dataclasses
 import pathlib
 
+from launch.bounds import Bounds
+
+UPDATE_MS = Bounds(above=0, at_most=60_000)  # of an update on a device
+
 
 @dataclasses.dataclass(frozen=True)
 class ProfileRequest:

@@ -44,7 +44,7 @@ def device_verdict(run: TimedRun, *, cores: int, update_ms: float) -> str:
         return f"core-bound: {facts}; more cores help most, or actors on hosts of their own"
     if actors_wait < _HELD_BACK:
         return f"actor-bound: {facts}; more actors (--actors), on more hosts, help most"
-    return f"sampling-bound: {facts}; cores are left: more streams between replay and learner help"
+    return f"sampling-bound: {facts}; cores are left: more streams (--sample-streams) help most"
 
 
 def verdict(run: TimedRun, limits: Limits) -> str:

@@ -54,6 +54,18 @@ def test_actors_that_cannot_fit_are_refused_before_anything_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_streams_that_no_core_is_left_for_are_refused_on_the_learners_host(
+    refuse, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(config_checks, "usable_cores", lambda: 4)
+    message = refuse("train", "--sample-streams", "5", "--run-dir", str(tmp_path / "run"))
+    assert "sample_streams=5: each takes about a core, and this host has 4; " in message
+    assert "--sample-streams can be 4 at most here" in message
+    five = PRESETS["cpu"]
+    five = dataclasses.replace(five, replay=dataclasses.replace(five.replay, sample_streams=5))
+    config_checks.check_machine(five, [NodeName("actor", 0)])  # others play
+
+
 def test_who_cannot_fit_is_told_what_to_lower(monkeypatch):
     monkeypatch.setattr(config_checks, "available_bytes", lambda: GIB)
     with pytest.raises(InputError, match="lower --actors-per-host"):

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from launch.cli import main as cli
-from launch.profile import command, timed_run
+from launch.profile import command, plan_command, timed_run
+from tests.launch.profile.made_up_costs import COSTS
 
 
 def test_a_short_profile_of_a_tiny_network(tmp_path, monkeypatch, capsys):
@@ -42,7 +43,13 @@ def test_a_short_profile_of_a_tiny_network(tmp_path, monkeypatch, capsys):
         (["--simulate-update-ms=-1"], "simulate_update_ms=-1"),
         (["--simulate-update-ms", "nan"], "simulate_update_ms=nan"),
         (["--simulate-update-ms", "1", "--trace", "out"], "--trace"),
+        (["--sweep-actors", "1,2", "--trace", "out"], "drop --sweep-actors"),
         (["--updates-per-second", "10"], "--plan"),
+        (["--plan", "--simulate-update-ms", "1"], "drop --simulate-update-ms"),
+        (["--plan", "--sweep-actors", "1,2"], "drop --sweep-actors"),
+        (["--plan", "--trace", "out"], "drop --trace"),
+        (["--plan", "--seconds", "5"], "drop --seconds"),
+        (["--plan", "--device", "gpu"], "device=gpu"),
         (["--plan", "--updates-per-second", "0"], "updates_per_second=0"),
         (["--plan", "--updates-per-second", "9", "--update-ms", "200"], "the device makes 5"),
         (["--plan", "--updates-per-second", "9", "--hosts", "2"], "--hosts"),
@@ -56,3 +63,16 @@ def test_a_short_profile_of_a_tiny_network(tmp_path, monkeypatch, capsys):
 )
 def test_a_profile_of_nothing_is_refused_in_one_line(refuse, flags, said):
     assert said in refuse("profile", *flags)
+
+
+def test_a_plan_for_a_device_whose_update_time_is_given_does_not_need_it(monkeypatch, capsys):
+    def measured(config, *args, **options):
+        assert config.learner.device == "cpu"
+        return COSTS
+
+    monkeypatch.setattr(plan_command, "measure_costs", measured)
+    assert cli.run(["profile", "--plan", "--device", "gpu", "--update-ms", "2"]) == 0
+    said = capsys.readouterr().out
+    for row in ("memory of the learner's host", "network between hosts", "hours of a run"):
+        assert row in said
+    assert "first to saturate is" in said.splitlines()[-1]

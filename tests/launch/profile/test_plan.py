@@ -9,24 +9,9 @@ from launch.errors import InputError
 from launch.profile import plan
 from launch.profile.plan import Costs, Hosts, plan_for, predict, sentence
 from launch.profile.timing import Cost
+from tests.launch.profile.made_up_costs import COSTS
 
 CONFIG = PRESETS["paper"]  # batch 32, ratio 8: four steps an update; 200M frames
-COSTS = Costs(
-    step=Cost(0.5, 0.5),
-    insert_server_core_ms=0.02,
-    insert_bytes=1000.0,
-    sample=Cost(2.0, 3.0),
-    sample_serial_ms=0.2,
-    sample_server_core_ms=0.4,
-    sample_bytes=200_000.0,
-    pull_core_ms=5.0,
-    pull_server_core_ms=1.0,
-    pull_bytes=4e6,
-    polls_per_second=2.0,
-    publish_ms=1.0,
-    update=Cost(0.5, 0.0),
-    replay_bytes_per_step=2500.0,
-)
 ON_CPU = COSTS._replace(update=Cost(20.0, 36.0))
 LARGE = Hosts(hosts=1, cores_per_host=64, gbit_per_second=100.0)
 
