@@ -255,7 +255,8 @@ CLAIMS = (
     Claim(
         "advantage_error",
         "A nearer to its own limit A_μ^π",
-        "The same sentence, with VA-learning's A measured against A_μ^π, its own limit.",
+        "“Given any data budget, VA-learning obtains more accurate approximations to the advantage "
+        "function compared to Q-learning”: VA-learning's A measured against A_μ^π, its own limit.",
         "evaluation",
         _advantage("own_limit", "own_limit"),
     ),
