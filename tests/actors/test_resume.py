@@ -14,8 +14,9 @@ def make(game: str, **options: float) -> RecordedBatch:
 
 
 # Of starts with one no-op or none, every other one is thrown away.
-@pytest.mark.parametrize("noops", [{}, {"min_noops": 1, "max_noops": 1}])
-@pytest.mark.parametrize("game", ["breakout", "seaquest"])
+@pytest.mark.parametrize(
+    ("game", "noops"), [("breakout", {}), ("seaquest", {"min_noops": 1, "max_noops": 1})]
+)
 def test_restored_games_go_on_as_if_nothing_had_happened(game, noops):
     rng = np.random.default_rng(0)
     games, restored = make(game, **noops), make(game, **noops)

@@ -138,7 +138,7 @@ def resumable(tmp_path_factory):
 POINTS = st.tuples(st.integers(1, 450), st.sampled_from(["stop", "crash"]))
 
 
-@hypothesis.settings(max_examples=3, deadline=None, derandomize=True)
+@hypothesis.settings(max_examples=2, deadline=None, derandomize=True)
 @hypothesis.given(points=st.lists(POINTS, min_size=1, max_size=2))
 @hypothesis.example(points=[(1, "stop"), (203, "stop")])
 def test_an_interrupted_run_ends_with_the_same_parameters(tmp_path_factory, resumable, points):
