@@ -2,14 +2,14 @@
 
 import json
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.progress import Progress
 from scipy import stats
 
 from actors import games
-from launch.agent.agent import check_playing, load_agent
+from launch.agent.agent import Agent, check_playing, load_agent
 from launch.bounds import COUNT
 from launch.errors import ExitCode
 from launch.terminal import say
@@ -25,6 +25,16 @@ class Interval(NamedTuple):
     mean: float
     low: float | None
     high: float | None
+
+
+class _Scored(NamedTuple):
+    """An agent's games, and what they come to."""
+
+    agent: Agent
+    epsilon: float
+    returns: np.ndarray  # of each episode
+    raw: Interval
+    normalized: Interval
 
 
 def evaluate(
@@ -46,40 +56,12 @@ def evaluate(
             episodes, epsilon=epsilon, seed=seed, on_episode=lambda _: progress.advance(task)
         )
     raw = mean_interval(scores.returns, seed=seed)
-    game = config.environment.game
-    normalized = Interval(
-        games.human_normalized(game, raw.mean),
-        None if raw.low is None else games.human_normalized(game, raw.low),
-        None if raw.high is None else games.human_normalized(game, raw.high),
-    )
+    normalized = _normalized(config.environment.game, raw)
+    scored = _Scored(agent, epsilon, scores.returns, raw, normalized)
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "run": str(run),
-                    "game": game,
-                    "checkpoint": checkpoint,
-                    "frames": agent.frames,
-                    "updates": agent.updates,
-                    "epsilon": epsilon,
-                    "sticky_actions": config.environment.sticky_actions,
-                    "episodes": episodes,
-                    "return": raw._asdict(),
-                    "human_normalized": normalized._asdict(),
-                    "returns": scores.returns.tolist(),
-                }
-            )
-        )
-        return ExitCode.DONE
-    say(f"{run}: {config.learner.algorithm} on {game}, {agent.frames:,} frames")
-    sticky = config.environment.sticky_actions
-    played = f"{counted(episodes, 'episode')} at epsilon {epsilon:g}"
-    played += f", sticky actions {sticky:g}" if sticky else ""
-    say(f"{played}, 95 % bootstrap interval of the mean:")
-    say(f"  return            {_text(raw, 1)}")
-    say(f"  human-normalized  {_text(normalized, 3)}")
-    low, middle, high = np.percentile(scores.returns, [0, 50, 100])
-    say(f"  episodes from {low:,.1f} to {high:,.1f}, median {middle:,.1f}")
+        print(json.dumps(_row(run, checkpoint, scored)))
+    else:
+        _say_scores(run, scored)
     return ExitCode.DONE
 
 
@@ -97,6 +79,45 @@ def mean_interval(returns: np.ndarray, *, seed: int) -> Interval:
         random_state=np.random.default_rng(seed),
     ).confidence_interval
     return Interval(mean, float(found.low), float(found.high))
+
+
+def _normalized(game: str, raw: Interval) -> Interval:
+    """The interval between a random player's score and a human's."""
+    return Interval(
+        games.human_normalized(game, raw.mean),
+        None if raw.low is None else games.human_normalized(game, raw.low),
+        None if raw.high is None else games.human_normalized(game, raw.high),
+    )
+
+
+def _row(run: pathlib.Path, checkpoint: str, scored: _Scored) -> dict[str, Any]:
+    environment = scored.agent.config.environment
+    return {
+        "run": str(run),
+        "game": environment.game,
+        "checkpoint": checkpoint,
+        "frames": scored.agent.frames,
+        "updates": scored.agent.updates,
+        "epsilon": scored.epsilon,
+        "sticky_actions": environment.sticky_actions,
+        "episodes": len(scored.returns),
+        "return": scored.raw._asdict(),
+        "human_normalized": scored.normalized._asdict(),
+        "returns": scored.returns.tolist(),
+    }
+
+
+def _say_scores(run: pathlib.Path, scored: _Scored) -> None:
+    config = scored.agent.config
+    game, sticky = config.environment.game, config.environment.sticky_actions
+    say(f"{run}: {config.learner.algorithm} on {game}, {scored.agent.frames:,} frames")
+    played = f"{counted(len(scored.returns), 'episode')} at epsilon {scored.epsilon:g}"
+    played += f", sticky actions {sticky:g}" if sticky else ""
+    say(f"{played}, 95 % bootstrap interval of the mean:")
+    say(f"  return            {_text(scored.raw, 1)}")
+    say(f"  human-normalized  {_text(scored.normalized, 3)}")
+    low, middle, high = np.percentile(scored.returns, [0, 50, 100])
+    say(f"  episodes from {low:,.1f} to {high:,.1f}, median {middle:,.1f}")
 
 
 def _text(interval: Interval, digits: int) -> str:

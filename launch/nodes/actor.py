@@ -1,6 +1,7 @@
 """The actor node: plays with the newest parameters, writes experience to Reverb."""
 
 import collections
+import threading
 from typing import Any
 
 import launchpad as lp
@@ -25,7 +26,7 @@ _HELD_BACK_SECONDS = 0.1  # between two looks whether the run has any steps left
 
 def run_actor_node(config: Config, index: int, client: reverb.Client, parts: Parts = REAL) -> None:
     """Plays until the program stops."""
-    stop, layout = lp.stop_event(), item_layout(config)
+    stop = lp.stop_event()
     with make_player(
         config,
         client,
@@ -40,40 +41,48 @@ def run_actor_node(config: Config, index: int, client: reverb.Client, parts: Par
             player.heart.beat(Phase.WAITING_FOR_PARAMETERS)
             if stop.is_set():
                 return
+        _play(config, index, client, player, stop)
 
-        def held_back() -> bool:
-            """Asked by the writer again and again while replay takes nothing."""
-            player.heart.beat(Phase.WAITING_FOR_REPLAY)
-            return stop.is_set()
 
-        with ExperienceWriter(
-            client,
-            layout,
-            num_streams=player.environment.num_envs,
-            should_stop=held_back,
-            timeout_seconds=config.actor.stale_params_seconds,
-        ) as writer:
-            budget = _make_budget(config, client, player, writer)
+def _play(
+    config: Config, index: int, client: reverb.Client, player: Player, stop: threading.Event
+) -> None:
+    """Plays with the parameters that have arrived, and writes what the run has steps left for."""
 
-            def write(game: int, increment: Increment) -> None:
-                while not budget.take(layout.steps_in(len(increment.items))):
-                    if held_back():
-                        return
-                    stop.wait(_HELD_BACK_SECONDS)
-                writer.write(game, *increment)
+    def held_back() -> bool:
+        """Asked by the writer again and again while replay takes nothing."""
+        player.heart.beat(Phase.WAITING_FOR_REPLAY)
+        return stop.is_set()
 
-            edges = ActorEdges(
-                get_params=_NewestParams(config, player),
-                greedy_actions=player.greedy,
-                write=write,
-                waited_seconds=lambda: writer.waited_seconds,
-                report=_Reports(player),
-                should_stop=stop.is_set,
-            )
-            actor = build.make_actor(
-                config, index, player.environment, edges, player.seeds, pipeline_depth=1
-            )
-            run_actor(actor, edges, report_seconds=config.report_seconds)
+    layout = item_layout(config)
+    with ExperienceWriter(
+        client,
+        layout,
+        num_streams=player.environment.num_envs,
+        should_stop=held_back,
+        timeout_seconds=config.actor.stale_params_seconds,
+    ) as writer:
+        budget = _make_budget(config, client, player, writer)
+
+        def write(game: int, increment: Increment) -> None:
+            while not budget.take(layout.steps_in(len(increment.items))):
+                if held_back():
+                    return
+                stop.wait(_HELD_BACK_SECONDS)
+            writer.write(game, *increment)
+
+        edges = ActorEdges(
+            get_params=_NewestParams(config, player),
+            greedy_actions=player.greedy,
+            write=write,
+            waited_seconds=lambda: writer.waited_seconds,
+            report=_Reports(player),
+            should_stop=stop.is_set,
+        )
+        actor = build.make_actor(
+            config, index, player.environment, edges, player.seeds, pipeline_depth=1
+        )
+        run_actor(actor, edges, report_seconds=config.report_seconds)
 
 
 def _make_budget(

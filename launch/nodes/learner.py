@@ -30,12 +30,13 @@ from learner.divergence import FiniteGuard
 from learner.loop import Batch, Edges, ReplayCounts, run_learner
 from learner.prefetch import Prefetcher
 from learner.update import LearnerState, Update
-from reverb_server import sampler, telemetry
+from reverb_server import sampler
 from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.foreign_samples import ForeignSamples
 from reverb_server.params import ParamsPublisher
 from reverb_server.priorities import PriorityUpdater
 from reverb_server.tables import ItemLayout
+from reverb_server.telemetry import TelemetryWriter
 
 
 class Parts(NamedTuple):
@@ -68,49 +69,14 @@ def _train(
     state, update = parts.make_learner(config)
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
-    layout = item_layout(config)
-    streams = make_streams(config, client.server_address)
+    saves = BackgroundSave(functools.partial(parts.save, checkpointer, guard))
+    sampling = _Sampling(config, client)
     if heart.is_heard and not config.replay.colocate:
         # Closing one waits for TensorFlow's thread, which waits for replay: half a minute where
         # nobody inserts any more. A process of the learner's own ends without.
-        _LEFT_OPEN.extend(streams)
-    samplers = [stream.sampler for stream in streams]
-    foreign = ForeignSamples(slack=layout.steps_in(sum(s.stream_items for s in samplers)))
-    # A thread, and so a loop of its own that may hang; the learner's lines say enough of it.
-    publishing = heartbeat.of_this_process("publisher", log_seconds=math.inf)
-    publisher = ParamsPublisher(
-        client, on_round=lambda version: publishing.beat(Phase.PUBLISHING, version)
-    )
-    report = telemetry.TelemetryWriter(reverb.Client(client.server_address), "learner")
-    priorities = PriorityUpdater(client) if config.replay.prioritized else None
-    saves = BackgroundSave(functools.partial(parts.save, checkpointer, guard))
-    flatten = jax.jit(acting.flatten_acting)
-    candidates = CandidateWriter(
-        run_dir.candidate, period_frames=config.evaluator.eval_period_frames
-    )
-
-    def counts() -> ReplayCounts | None:
-        found = _counts(client, layout)
-        if found is not None:
-            own = layout.steps_in(sum(sampler.max_samples for sampler in samplers))
-            foreign.observe(found.samples, own)
-        return found
-
-    def report_row(row: dict[str, Any]) -> None:
-        frames = config.frames_of(row.pop("steps"))
-        row |= {
-            "params_version": row["updates"],
-            "batches_ready": prefetcher.ready,
-            "rejected_items": sum(sampler.rejected_items for sampler in samplers),
-            "foreign_samples": foreign.count,
-        }
-        heart.remark(
-            f"{frames:,} frames, {row['updates_per_second']:.1f} updates/s, "
-            f"waits for data {row['data_wait_fraction']:.0%}"
-        )
-        report({"frames": frames, **row})
-
-    with Prefetcher(*streams) as prefetcher:
+        _LEFT_OPEN.extend(sampling.streams)
+    outlets = _Outlets(config, run_dir, client, guard)
+    with Prefetcher(*sampling.streams) as prefetcher:
         heard = LearnerHeartbeat(
             heart,
             updates=int(state.updates),
@@ -119,12 +85,12 @@ def _train(
         )
         edges = Edges(
             next_batch=prefetcher.get,
-            read_counts=counts,
-            publish=make_publish(config, flatten, publisher, guard, candidates),
-            report=report_row,
+            read_counts=sampling.read_counts,
+            publish=outlets.publish,
+            report=_Reports(config, heart, prefetcher, sampling, outlets.telemetry),
             start_save=saves.start,
             save_and_wait=saves.finish,
-            update_priorities=priorities,
+            update_priorities=outlets.priorities,
             should_stop=stop.is_set,
         )
         run_learner(
@@ -134,11 +100,7 @@ def _train(
             edges=heard.of_edges(edges),
             periods=build.learner_periods(config),
         )
-    publisher.close()
-    publishing.beat(Phase.FINISHED)
-    if priorities is not None:
-        priorities.close()
-    report.close()
+    outlets.close()
     if not stop.is_set():
         # The process may live on: a colocated replay serves the evaluator.
         heart.beat(Phase.FINISHED)
@@ -188,11 +150,90 @@ def make_streams(config: Config, server_address: str) -> list[BatchStream]:
     return [BatchStream(config, layout, server_address, seed) for seed in seeds]
 
 
-def _counts(client: reverb.Client, layout: ItemLayout) -> ReplayCounts | None:
-    try:
-        counts = read_counts(client, layout)
-    except SERVER_AWAY as error:
-        # The server is away for a moment; the learner goes on with the last count.
-        logging.warning("replay does not answer: %s", error)
-        return None
-    return ReplayCounts(inserts=counts.inserts, samples=counts.samples)
+class _Sampling:
+    """The learner's streams from replay, held against what replay says was sampled in all."""
+
+    def __init__(self, config: Config, client: reverb.Client):
+        self._client, self._layout = client, item_layout(config)
+        self.streams = make_streams(config, client.server_address)
+        self._samplers = [stream.sampler for stream in self.streams]
+        slack = self._layout.steps_in(sum(sampler.stream_items for sampler in self._samplers))
+        self._foreign = ForeignSamples(slack=slack)
+
+    def read_counts(self) -> ReplayCounts | None:
+        """Replay's counts of inserts and samples; None while it does not answer."""
+        try:
+            counts = read_counts(self._client, self._layout)
+        except SERVER_AWAY as error:
+            # The server is away for a moment; the learner goes on with the last count.
+            logging.warning("replay does not answer: %s", error)
+            return None
+        own = self._layout.steps_in(sum(sampler.max_samples for sampler in self._samplers))
+        self._foreign.observe(counts.samples, own)
+        return ReplayCounts(inserts=counts.inserts, samples=counts.samples)
+
+    def losses(self) -> dict[str, int]:
+        """What was sampled and did not become a batch, as columns of a metrics row."""
+        return {
+            "rejected_items": sum(sampler.rejected_items for sampler in self._samplers),
+            "foreign_samples": self._foreign.count,
+        }
+
+
+class _Outlets:
+    """What the learner sends to Reverb: parameters, telemetry and, where replay asks, priorities.
+
+    They are closed after training. An error leaves them open: a server that is gone would only hold
+    up the end of the process.
+    """
+
+    def __init__(self, config: Config, run_dir: RunDir, client: reverb.Client, guard: FiniteGuard):
+        # A thread, and so a loop of its own that may hang; the learner's lines say enough of it.
+        heart = heartbeat.of_this_process("publisher", log_seconds=math.inf)
+        self._heart = heart
+        self._publisher = ParamsPublisher(
+            client, on_round=lambda version: heart.beat(Phase.PUBLISHING, version)
+        )
+        candidates = CandidateWriter(
+            run_dir.candidate, period_frames=config.evaluator.eval_period_frames
+        )
+        flatten = jax.jit(acting.flatten_acting)
+        self.publish = make_publish(config, flatten, self._publisher, guard, candidates)
+        self.telemetry = TelemetryWriter(reverb.Client(client.server_address), "learner")
+        self.priorities = PriorityUpdater(client) if config.replay.prioritized else None
+
+    def close(self) -> None:
+        """Waits, within bounds, until what is under way has arrived."""
+        self._publisher.close()
+        self._heart.beat(Phase.FINISHED)
+        if self.priorities is not None:
+            self.priorities.close()
+        self.telemetry.close()
+
+
+class _Reports:
+    """The loop's rows with what the node knows beside them: telemetry, and words for the log."""
+
+    def __init__(
+        self,
+        config: Config,
+        heart: heartbeat.Heartbeat,
+        prefetcher: Prefetcher[Batch],
+        sampling: _Sampling,
+        send: TelemetryWriter,
+    ):
+        self._config, self._heart, self._send = config, heart, send
+        self._prefetcher, self._sampling = prefetcher, sampling
+
+    def __call__(self, row: dict[str, Any]) -> None:
+        frames = self._config.frames_of(row.pop("steps"))
+        row |= {
+            "params_version": row["updates"],
+            "batches_ready": self._prefetcher.ready,
+            **self._sampling.losses(),
+        }
+        self._heart.remark(
+            f"{frames:,} frames, {row['updates_per_second']:.1f} updates/s, "
+            f"waits for data {row['data_wait_fraction']:.0%}"
+        )
+        self._send({"frames": frames, **row})
