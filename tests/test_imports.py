@@ -28,8 +28,8 @@ MAY_IMPORT = {
 PACKAGES = tuple(MAY_IMPORT)
 # Who may import a library of the transport; benchmarks measure it.
 TRANSPORT = {"reverb": {"reverb_server", "launch", "benchmarks"}, "launchpad": {"launch"}}
-# A room, or a file that is in none, imports only from the rows above its own. `monitor` is before
-# `nodes`, because the monitor's node runs the monitor's loop.
+# A room, or a file that is in none, imports only from the rows above its own. `monitor` comes
+# before `nodes`, because the monitor's node runs the monitor's loop.
 ROOMS = (
     ("courier_stand_in", "errors", "heartbeat", "invocation", "nearest", "terminal", "versions"),
     ("bounds", "machine", "names", "trust"),

@@ -6,8 +6,8 @@ import os
 import pathlib
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import portpicker
 
@@ -31,37 +31,11 @@ from launch.supervise.node_process import (
     Start,
 )
 from launch.supervise.phases import RunPhases
+from launch.supervise.stop_order import stop_order
 from launch.supervise.stop_signals import StopSignals
-from launch.supervise.supervisor import Outcome, StopStep, Supervisor
+from launch.supervise.supervisor import Outcome, Supervisor
 from launch.terminal import make_console, say
 
-# The ends of the gate: they come last, because they carry what the others say.
-_RELAYS = StopStep(frozenset({"gate", "tunnel"}), 5.0)
-# Actors first, so that the learner's last checkpoint and then replay's see everything they wrote.
-_STOP_STEPS = (
-    StopStep(frozenset({"actor", "evaluator"}), 20.0),
-    StopStep(frozenset({"learner"}), 60.0),
-    StopStep(frozenset({"monitor"}), 20.0),
-    StopStep(frozenset({"replay"}), 120.0),
-    _RELAYS,
-)
-# The evaluator ends by itself, once it has scored the final parameters.
-_FINISH_STEPS = (
-    StopStep(frozenset({"actor"}), 20.0),
-    StopStep(frozenset({"evaluator"}), 1800.0, ask=False),
-    # It has said that it is done, and ends.
-    StopStep(frozenset({"learner"}), 20.0, ask=False),
-    *_STOP_STEPS[2:],
-)
-# With replay in the learner's process, the server must outlive the learner's loop: that process
-# goes last.
-_COLOCATED_STOP_STEPS = (
-    StopStep(frozenset({"actor", "evaluator"}), 20.0),
-    StopStep(frozenset({"monitor"}), 20.0),
-    StopStep(frozenset({"learner"}), 120.0),
-    _RELAYS,
-)
-_COLOCATED_FINISH_STEPS = (*_FINISH_STEPS[:2], *_COLOCATED_STOP_STEPS[1:])
 # Training goes on without them; those who learn, play or keep what was played cannot be missed.
 _OBSERVERS = frozenset({"evaluator", "monitor"})
 _SAVERS = frozenset({"learner", "replay"})
@@ -106,56 +80,29 @@ def supervise_nodes(
 
     Each is a process of `node_module`, which a rehearsal has of its own: the learner a program, the
     others forks of one. They live in the namespace, if there is one, and reach replay at its
-    address there. When another host has
-    `taken_over`, the nodes are killed: their checkpoints would spoil its own. A host that is
-    `apart` tells by telemetry how its nodes are.
+    address there. When another host has `taken_over`, the nodes are killed: their checkpoints would
+    spoil its own. A host that is `apart` tells by telemetry how its nodes are.
     """
-    display = _make_display(config, run_dir, names)
-    phase_of = RunPhases(config.replay.warmup_steps)
-    colocate = config.replay.colocate
-
-    def end_asked() -> Outcome | None:
-        if not run_dir.is_there():
-            say(f"run directory '{run_dir.root}' is gone: the run cannot be saved, and stops")
-            return Outcome.LOST
-        if taken_over():
-            say("another host has taken over this part of the run")
-            return Outcome.REPLACED
-        return Outcome.STOPPED if stop.requested or run_dir.stop_file.exists() else None
-
-    told = {REPLAY_VARIABLE: replay_address}
-    if apart is not None:
-        told[HOST_VARIABLE] = f"{apart.host} {status_file}"
+    told = _variables(replay_address, status_file, apart)
     forks = ForkServer({**node_environment("actor"), **told}, namespace)
-    enter = None if namespace is None else namespace.enter
-
-    def start_of(name: NodeName) -> Start:
-        arguments = [str(run_dir.root.resolve()), name.role, str(name.index)]
-        if name.role != "learner":
-            return functools.partial(forks.fork, Target(str(name), node_module, arguments))
-        environment = {**learner_environment(run_dir), **told}
-        return Program([sys.executable, "-m", node_module, *arguments], environment, enter)
-
+    start_of = _Starts(run_dir, node_module, forks, told, namespace)
     specs = [_node_spec(config, run_dir, name, start_of(name)) for name in names]
     if relay is not None:
-        specs.append(_relay_spec(config, run_dir, relay, enter))
+        specs.append(_relay_spec(config, run_dir, relay, namespace))
     logs = {str(spec.name): spec.log_file for spec in specs} if print_logs else {}
     echo = LogEcho(logs, cut=apart is not None)
-
-    def on_tick(nodes: Sequence[NodeProcess]) -> None:
-        echo.poll()
-        if display is not None:
-            display.show(phase_of(nodes))
-
+    display = _make_display(config, run_dir, names)
+    shown = _Shown(display, RunPhases(config.replay.warmup_steps), echo)
+    order = stop_order(colocate=config.replay.colocate)
     supervisor = Supervisor(
         specs,
         finishing_role="learner",
-        stop_steps=_COLOCATED_STOP_STEPS if colocate else _STOP_STEPS,
-        finish_steps=_COLOCATED_FINISH_STEPS if colocate else _FINISH_STEPS,
+        stop_steps=order.when_asked,
+        finish_steps=order.when_finished,
         restart_variable=RESTART_VARIABLE,
         status_file=status_file,
-        end_asked=end_asked,
-        on_tick=on_tick,
+        end_asked=functools.partial(_end_asked, run_dir, stop, taken_over),
+        on_tick=shown.update,
         on_event=say,
     )
     stop.install(supervisor.kill)
@@ -164,9 +111,7 @@ def supervise_nodes(
         return supervisor.run()
     finally:
         forks.close()
-        echo.poll()
-        if display is not None:
-            display.close()
+        shown.close()
 
 
 def replay_port(config: Config) -> int:
@@ -196,6 +141,71 @@ def learner_environment(run_dir: RunDir) -> dict[str, str]:
     return {**node_environment("learner"), **new_compile_cache(run_dir.compiled)}
 
 
+def _variables(
+    replay_address: str, status_file: pathlib.Path, apart: Apart | None
+) -> dict[str, str]:
+    """What nodes are told by their environment."""
+    told = {REPLAY_VARIABLE: replay_address}
+    if apart is not None:
+        told[HOST_VARIABLE] = f"{apart.host} {status_file}"
+    return told
+
+
+def _end_asked(
+    run_dir: RunDir, stop: StopSignals, taken_over: Callable[[], bool]
+) -> Outcome | None:
+    """How the nodes are to end now, if they are."""
+    if not run_dir.is_there():
+        say(f"run directory '{run_dir.root}' is gone: the run cannot be saved, and stops")
+        return Outcome.LOST
+    if taken_over():
+        say("another host has taken over this part of the run")
+        return Outcome.REPLACED
+    return Outcome.STOPPED if stop.requested or run_dir.stop_file.exists() else None
+
+
+class _Starts(NamedTuple):
+    """How each node of this host is started: the learner as a program, the others as forks."""
+
+    run_dir: RunDir
+    node_module: str
+    forks: ForkServer
+    told: Mapping[str, str]  # variables, for the learner; forks have them from their server
+    namespace: Namespace | None
+
+    def __call__(self, name: NodeName) -> Start:
+        arguments = [str(self.run_dir.root.resolve()), name.role, str(name.index)]
+        if name.role != "learner":
+            return functools.partial(
+                self.forks.fork, Target(str(name), self.node_module, arguments)
+            )
+        command = [sys.executable, "-m", self.node_module, *arguments]
+        environment = {**learner_environment(self.run_dir), **self.told}
+        return Program(command, environment, _enter(self.namespace))
+
+
+class _Shown(NamedTuple):
+    """What is seen of the nodes here: a picture of the run, if this host draws it, and logs."""
+
+    display: RunDisplay | None
+    phase_of: RunPhases
+    echo: LogEcho
+
+    def update(self, nodes: Sequence[NodeProcess]) -> None:
+        self.echo.poll()
+        if self.display is not None:
+            self.display.show(self.phase_of(nodes))
+
+    def close(self) -> None:
+        self.echo.poll()
+        if self.display is not None:
+            self.display.close()
+
+
+def _enter(namespace: Namespace | None) -> Callable[[], None] | None:
+    return None if namespace is None else namespace.enter
+
+
 def _node_spec(config: Config, run_dir: RunDir, name: NodeName, start: Start) -> NodeSpec:
     return NodeSpec(
         name=name,
@@ -208,12 +218,12 @@ def _node_spec(config: Config, run_dir: RunDir, name: NodeName, start: Start) ->
 
 
 def _relay_spec(
-    config: Config, run_dir: RunDir, relay: RelayNode, enter: Callable[[], None] | None
+    config: Config, run_dir: RunDir, relay: RelayNode, namespace: Namespace | None
 ) -> NodeSpec:
     files = [relay.listener.fileno()]
     return NodeSpec(
         name=NodeName(relay.role, relay.index),
-        start=Program(relay.command, node_environment(relay.role), enter, files),
+        start=Program(relay.command, node_environment(relay.role), _enter(namespace), files),
         log_file=run_dir.log_file(relay.role, relay.index),
         stuck_seconds=config.stuck_seconds,
         # Strangers talk to a gate: whatever they do to it, the run does not end by it.
