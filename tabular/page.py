@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from tabular.readings import CLAIMS, Reading, most_at_once, read
+from tabular.claims import CLAIMS
+from tabular.readings import Reading, most_at_once, read
 from tabular.summary import GOOD_SHARE, Summary
 
 _TITLES = {

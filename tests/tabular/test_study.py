@@ -12,6 +12,7 @@ import tyro
 
 from learner.losses import ALGORITHMS
 from tabular import readings, sampled, theorems
+from tabular.claims import CLAIMS
 from tabular.figures import FIGURES
 from tabular.setting import (
     GRADIENTS,
@@ -76,7 +77,7 @@ def test_the_page_judges_every_claim_after_the_budget_and_at_convergence_in_both
     )
     for gradient in GRADIENTS:
         for when in ("after 100 updates", "converged"):
-            assert verdicts.count((gradient, when)) == len(readings.CLAIMS) == 10
+            assert verdicts.count((gradient, when)) == len(CLAIMS) == 10
     assert "the bounds hold at all 2000 iterations" in text
 
 
