@@ -9,11 +9,8 @@ the run.
 """
 
 import contextlib
-import os
 import pathlib
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +20,7 @@ import portpicker
 from launch import config_checks
 from launch.config import Config
 from launch.engines.ending import KILLED_TEXT, UNSAVED_TEXT
+from launch.engines.host_checks import check_host
 from launch.engines.host_request import complete, share_of
 from launch.engines.isolate import namespace_for
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
@@ -41,15 +39,12 @@ from launch.monitor.host_rows import hosts_by_telemetry
 from launch.run_dir import RunDir
 from launch.supervise.file_age import file_age_seconds
 from launch.supervise.namespace import Namespace
-from launch.supervise.node_process import die_with_parent
-from launch.supervise.nodes_on_host import Apart, RelayNode, node_environment, supervise_nodes
+from launch.supervise.nodes_on_host import Apart, RelayNode, supervise_nodes
 from launch.supervise.status_file import write_host_status
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome
 from launch.terminal import complain, say, warn
 
-_PREFLIGHT_SECONDS = 2 * 3600.0  # bounds a hang; the checks bound themselves far below
-_TICK_SECONDS = 0.2
 # For actor hosts without a shared file system to ask again; gRPC does so within seconds.
 _FAREWELL_SECONDS = 60.0
 # Longer than it takes to drain, when nobody hears of hosts.
@@ -246,7 +241,15 @@ class _Host:
 
     def _preflight(self) -> ExitCode | None:
         """None when this host may join; else how it ends."""
-        code, problem = self._run_preflight()
+        code, problem = check_host(
+            self._run_dir,
+            self._config,
+            self._record,
+            self._names(),
+            plays=self.plays,
+            key_file=self._key_file,
+            stop=self._stop,
+        )
         if code == ExitCode.DONE:
             return None
         if self._stop.requested:
@@ -262,51 +265,6 @@ class _Host:
         if not self.plays:
             self._run_dir.stop_file.touch()  # the run is this host's, and nobody will join it
         return ExitCode.FAILED
-
-    def _run_preflight(self) -> tuple[int, str]:
-        """Exit code and last words of the checks, which a stop cuts short."""
-        check = config_checks.check_memory if self.plays else config_checks.check_machine
-        try:
-            check(self._config, self._names())
-        except InputError as error:
-            return ExitCode.FAILED, str(error)
-        role = "actor" if self.plays else "learner"
-        record = self._record
-        devices = record.slurm.learner_gres or record.kubernetes.learner_resources or ""
-        with tempfile.TemporaryFile("w+") as output:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "launch.engines.preflight",
-                    str(self._run_dir.root),
-                    role,
-                    devices,
-                    str(self._key_file),
-                ],
-                env=node_environment(role),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=die_with_parent(os.getpid()),
-            )
-            self._stop.install(process.kill)
-            deadline = time.monotonic() + _PREFLIGHT_SECONDS
-            while process.poll() is None:
-                over = self._stop.requested or self._run_dir.stop_file.exists()
-                if over or time.monotonic() > deadline:
-                    process.kill()
-                    process.wait(timeout=10.0)
-                time.sleep(_TICK_SECONDS)
-            output.seek(0)
-            lines = output.read().strip().splitlines()
-        if process.returncode < 0:
-            return (
-                ExitCode.FAILED,
-                f"the checks ended by {signal.Signals(-process.returncode).name}",
-            )
-        return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"
 
     def _write_state(self, state: str, *, problem: str | None = None) -> None:
         """Says what `vantage status` shows of this host while no supervisor writes."""

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Protocol
+from typing import IO
 
 from launch import heartbeat
 from launch.errors import ExitCode
 from launch.layout import NodeName
 from launch.supervise.log_file import last_line, open_log
+from launch.supervise.node_start import Process, Start
 from launch.supervise.proc_stat import state_of
 from launch.supervise.progress import Progress
 
@@ -41,27 +42,6 @@ class State(enum.Enum):
     DONE = "done"  # ended by itself, with success
     STOPPED = "stopped"
     FAILED = "failed"  # gave up restarting it
-
-
-class Process(Protocol):
-    """What is asked of a node's process: a program's (`subprocess.Popen`), or a fork's."""
-
-    @property
-    def pid(self) -> int | None: ...
-    @property
-    def returncode(self) -> int | None: ...
-    def poll(self) -> int | None: ...
-    def send_signal(self, number: int, /) -> None: ...
-
-
-class Start(Protocol):
-    """Starts a node's process, in a session of its own and bound to die with this one.
-
-    The variables are for this start alone, its log takes all that it says, and its heart beats into
-    a pipe.
-    """
-
-    def __call__(self, *, variables: Mapping[str, str], log: int, pipe: int) -> Process: ...
 
 
 @dataclasses.dataclass(frozen=True)

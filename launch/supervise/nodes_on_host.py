@@ -28,8 +28,8 @@ from launch.supervise.node_process import (
     NodeProcess,
     NodeSpec,
     Program,
-    Start,
 )
+from launch.supervise.node_start import Start
 from launch.supervise.phases import RunPhases
 from launch.supervise.stop_order import stop_order
 from launch.supervise.stop_signals import StopSignals

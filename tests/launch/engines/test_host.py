@@ -126,15 +126,13 @@ def contents(run_dir: RunDir) -> dict[str, tuple[int, bytes]]:
 @pytest.fixture
 def broken_host(monkeypatch):
     """This host fails its preflight."""
-    monkeypatch.setattr(
-        host._Host, "_run_preflight", lambda self: (ExitCode.FAILED, "cannot import jax")
-    )
+    monkeypatch.setattr(host, "check_host", lambda *_, **__: (ExitCode.FAILED, "cannot import jax"))
 
 
 @pytest.fixture
 def sound_host(monkeypatch):
     """This host passes its preflight, and trains to the end of a run in no time."""
-    monkeypatch.setattr(host._Host, "_run_preflight", lambda self: (ExitCode.DONE, ""))
+    monkeypatch.setattr(host, "check_host", lambda *_, **__: (ExitCode.DONE, ""))
     monkeypatch.setattr(host, "supervise_nodes", lambda *_, **__: Outcome.FINISHED)
 
 
