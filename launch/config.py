@@ -11,44 +11,19 @@ import dataclasses
 import pathlib
 import re
 import types
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import tyro
 
-from actors.games import canonical_name
 from launch import names
 from launch.bounds import COUNT, FRAMES, POSITIVE, SEED, SHARE, Bounds
+from launch.flag_types import GameName, one_of
 from launch.machine.device import DeviceName
 
 # Longer items would save little more, and an actor's last incomplete ones are lost.
 _MOST_ITEM_TRANSITIONS = 8
 PresetName = Literal["cpu", "paper"]
-# A game on the command line, however it is written; in a config it has its one name.
-GameName = Annotated[
-    str,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="GAME",
-        instance_from_str=lambda texts: canonical_name(texts[0]),
-        is_instance=lambda value: isinstance(value, str),
-        str_from_instance=lambda name: [name],
-    ),
-]
-
-
-def one_of(
-    registered: Callable[[], tuple[str, ...]],
-    metavar: str = "NAME",
-    aliases: tuple[str, ...] | None = None,
-) -> Any:
-    """What the help of a flag says: the names registered at the time it is asked for."""
-
-    def hint(default: str) -> str:
-        stated = "" if default == "None" else f"default: {default}; "
-        return f"({stated}one of {', '.join(registered())}, or your own module:Name)"
-
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=hint, aliases=aliases)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,7 +32,7 @@ TRANSPORT = {"reverb": {"reverb_server", "launch", "benchmarks"}, "launchpad": {
 # before `nodes`, because the monitor's node runs the monitor's loop.
 ROOMS = (
     ("courier_stand_in", "errors", "heartbeat", "invocation", "nearest", "terminal", "versions"),
-    ("bounds", "machine", "names", "trust"),
+    ("bounds", "flag_types", "machine", "names", "trust"),
     ("config",),
     ("config_json", "layout", "replay", "scores", "seeds"),
     ("memory_need", "run_dir"),

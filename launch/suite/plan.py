@@ -11,10 +11,11 @@ import tyro
 from actors.games import reference_scores
 from launch import config_checks, names
 from launch.bounds import COUNT
-from launch.config import Config, GameName, PresetName, one_of
+from launch.config import Config, PresetName
 from launch.config_json import fields_that_differ
 from launch.engines.claim import FREE_TO_CHANGE_ON_RESUME
 from launch.errors import InputError
+from launch.flag_types import GameName, one_of
 from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from launch.suite.sweep import Variant, axes_of, variants_of

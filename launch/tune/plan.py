@@ -7,8 +7,9 @@ from typing import Annotated, NamedTuple
 
 from launch import names
 from launch.bounds import Bounds
-from launch.config import Config, GameName, PresetName, one_of
+from launch.config import Config, PresetName
 from launch.errors import InputError
+from launch.flag_types import GameName, one_of
 from launch.suite.plan import ALL_GAMES, PlannedRun, SuiteEngine, SuiteRequest, plan_suite
 from launch.tune.search import rate_of
 
