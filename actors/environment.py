@@ -73,13 +73,13 @@ class AtariBatch:
         *,
         num_envs: int,
         seed: int,
-        full_action_set: bool = False,
-        life_loss_ends_discount: bool = True,
-        action_repeat: int = 4,
-        max_episode_frames: int = 108_000,
-        max_noops: int = 30,
-        min_noops: int = 0,
-        sticky_actions: float = 0.0,
+        full_action_set: bool,
+        life_loss_ends_discount: bool,
+        action_repeat: int,
+        max_episode_frames: int,
+        max_noops: int,
+        min_noops: int,
+        sticky_actions: float,
     ):
         _check_options(num_envs, seed, action_repeat, max_episode_frames, max_noops, min_noops)
         if not 0 <= sticky_actions < 1:

@@ -8,12 +8,20 @@ import numpy as np
 from actors.environment import FIRST, LAST, AtariBatch
 from actors.exploration import epsilon_greedy
 
+# One call of the network serves as many games; with more, all wait for the longest episodes.
+_MAX_GAMES = 8
+
 
 class EpisodeScores(NamedTuple):
     """Scores and lengths of finished episodes."""
 
     returns: np.ndarray  # float [episodes]
     steps: np.ndarray  # int [episodes]
+
+
+def games_at_once(episodes: int) -> int:
+    """How many games to play at a time for these episodes."""
+    return min(episodes, _MAX_GAMES)
 
 
 def play_episodes(

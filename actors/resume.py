@@ -24,11 +24,13 @@ class RecordedBatch(AtariBatch):
     """Counts restarts and keeps the actions since the last one, game by game."""
 
     def __init__(
-        self, game: str, *, num_envs: int, seed: int, sticky_actions: float = 0.0, **options: Any
+        self, game: str, *, num_envs: int, seed: int, sticky_actions: float, **options: Any
     ):
         if sticky_actions:
             raise ValueError(f"sticky_actions={sticky_actions}: such games cannot be put back")
-        super().__init__(game, num_envs=num_envs, seed=seed, **options)
+        super().__init__(
+            game, num_envs=num_envs, seed=seed, sticky_actions=sticky_actions, **options
+        )
         self._seeds = seed + np.arange(num_envs)
         self._restarts = np.zeros(num_envs, np.int64)
         self._actions = [bytearray() for _ in range(num_envs)]

@@ -32,8 +32,8 @@ class ColorTwin:
         action_repeat: int,
         max_episode_frames: int,
         max_noops: int,
-        min_noops: int = 0,
-        sticky_actions: float = 0.0,
+        min_noops: int,
+        sticky_actions: float,
     ):
         height, width, _ = SCREEN_SHAPE
         self._envs = make_emulators(

@@ -16,7 +16,8 @@ from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import Actor, ActorEdges
 from actors.observation import STACK_SIZE
 from actors.resume import RecordedBatch
-from launch.config import Config
+from actors.screen import ColorTwin
+from launch.config import Config, EnvironmentConfig
 from launch.errors import InputError
 from launch.machine.device import JAX_PLATFORMS, Device, DeviceName
 from launch.names import find_architecture, find_loss
@@ -48,33 +49,44 @@ def make_recorded_environment(
 def _make_games(
     kind: type[Games], config: Config, *, num_envs: int, seed: int, training: bool
 ) -> Games:
-    environment = config.environment
     return kind(
-        environment.game,
         num_envs=num_envs,
         seed=seed,
-        full_action_set=environment.full_action_set,
         life_loss_ends_discount=training,
-        action_repeat=environment.action_repeat,
-        max_episode_frames=environment.max_episode_frames,
-        max_noops=environment.max_noops,
-        min_noops=environment.min_noops,
-        sticky_actions=environment.sticky_actions,
+        **_game_options(config.environment),
     )
+
+
+def make_color_twin(config: Config, *, seed: int) -> ColorTwin:
+    """The game of that seed in color."""
+    return ColorTwin(seed=seed, **_game_options(config.environment))
+
+
+def _game_options(environment: EnvironmentConfig) -> dict[str, Any]:
+    return {
+        "game": environment.game,
+        "full_action_set": environment.full_action_set,
+        "action_repeat": environment.action_repeat,
+        "max_episode_frames": environment.max_episode_frames,
+        "max_noops": environment.max_noops,
+        "min_noops": environment.min_noops,
+        "sticky_actions": environment.sticky_actions,
+    }
 
 
 @functools.cache
 def action_names(game: str, full_action_set: bool) -> tuple[str, ...]:
-    """Asks the emulator."""
-    environment = AtariBatch(game, num_envs=1, seed=0, full_action_set=full_action_set)
+    """What the game's actions are called, in the order of their numbers; the emulator knows."""
+    options = EnvironmentConfig(game=game, full_action_set=full_action_set)
+    games = make_environment(Config(environment=options), num_envs=1, seed=0, training=False)
     try:
-        return environment.action_names
+        return games.action_names
     finally:
-        environment.close()
+        games.close()
 
 
 def num_actions(game: str, full_action_set: bool) -> int:
-    """How many there are."""
+    """Outputs of an advantage head: the actions that the game has, or all 18."""
     return len(action_names(game, full_action_set))
 
 

@@ -14,10 +14,9 @@ import jax
 import numpy as np
 
 from actors.environment import LAST, AtariBatch
-from actors.evaluate import EpisodeScores, play_episodes
+from actors.evaluate import EpisodeScores, games_at_once, play_episodes
 from actors.exploration import epsilon_greedy
 from actors.observation import OBSERVATION_SHAPE
-from actors.screen import ColorTwin
 from launch import build, config_checks
 from launch.agent.heads import Heads, make_heads
 from launch.agent.stored_params import NEWEST, StoredParams, load_params
@@ -25,8 +24,6 @@ from launch.bounds import COUNT, SEED, SHARE
 from launch.config import Config
 from launch.run_dir import RunDir
 from learner import acting
-
-_MAX_ENVS = 8
 
 
 class Moment(NamedTuple):
@@ -82,7 +79,7 @@ class Agent:
         """
         COUNT.check(episodes=episodes)
         check_playing(epsilon=epsilon, seed=seed)
-        environment = self._make_environment(min(episodes, _MAX_ENVS), seed)
+        environment = self._make_environment(games_at_once(episodes), seed)
         with contextlib.closing(environment):
             scores = play_episodes(
                 environment,
@@ -102,7 +99,8 @@ class Agent:
         check_playing(epsilon=epsilon, seed=seed)
         epsilon = self.playing_epsilon(epsilon)
         rng = np.random.default_rng(seed)
-        environment, twin = self._make_environment(1, seed), self._make_twin(seed)
+        environment = self._make_environment(1, seed)
+        twin = build.make_color_twin(self.config, seed=seed)
         with contextlib.closing(environment), contextlib.closing(twin):
             timestep, screen, score = environment.reset(), twin.reset(), 0.0
             while True:
@@ -129,19 +127,6 @@ class Agent:
 
     def _make_environment(self, num_envs: int, seed: int) -> AtariBatch:
         return build.make_environment(self.config, num_envs=num_envs, seed=seed, training=False)
-
-    def _make_twin(self, seed: int) -> ColorTwin:
-        environment = self.config.environment
-        return ColorTwin(
-            environment.game,
-            seed=seed,
-            full_action_set=environment.full_action_set,
-            action_repeat=environment.action_repeat,
-            max_episode_frames=environment.max_episode_frames,
-            max_noops=environment.max_noops,
-            min_noops=environment.min_noops,
-            sticky_actions=environment.sticky_actions,
-        )
 
 
 def load_agent(run: str | os.PathLike[str], checkpoint: str = NEWEST) -> Agent:

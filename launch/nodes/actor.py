@@ -13,6 +13,7 @@ from launch import build
 from launch.config import Config
 from launch.heartbeat import Phase
 from launch.layout import NodeName
+from launch.monitor.snapshot import NUM_RETURNS
 from launch.nodes.player import REAL, Parts, Player, make_player
 from launch.nodes.step_budget import Published, StepBudget
 from launch.nodes.tables import item_layout
@@ -20,7 +21,6 @@ from report.counted import counted
 from reverb_server.client import SERVER_AWAY, read_counts
 from reverb_server.writer import ExperienceWriter
 
-_NUM_RETURNS = 20  # episodes that the log's mean is of
 _HELD_BACK_SECONDS = 0.1  # between two looks whether the run has any steps left
 
 
@@ -117,7 +117,7 @@ class _Reports:
 
     def __init__(self, player: Player):
         self._player = player
-        self._returns: collections.deque[float] = collections.deque(maxlen=_NUM_RETURNS)
+        self._returns: collections.deque[float] = collections.deque(maxlen=NUM_RETURNS)
 
     def __call__(self, row: dict[str, Any]) -> None:
         self._player.report(row)

@@ -9,7 +9,7 @@ import launchpad as lp
 import numpy as np
 import reverb
 
-from actors.evaluate import EpisodeScores, run_evaluator
+from actors.evaluate import EpisodeScores, games_at_once, run_evaluator
 from launch import build
 from launch.config import Config
 from launch.heartbeat import Phase
@@ -25,8 +25,6 @@ from learner.checkpoint import Checkpointer
 from report.counted import counted
 from reverb_server.params import PublishedParams
 
-_MAX_ENVS = 8
-
 
 def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Client) -> None:
     """Evaluates until training has finished or the program stops."""
@@ -36,7 +34,7 @@ def run_evaluator_node(config: Config, run_dir: pathlib.Path, client: reverb.Cli
         client,
         NodeName("evaluator", 0),
         reports_as="evaluator",
-        num_envs=min(build.num_evaluation_games(config), _MAX_ENVS),
+        num_envs=games_at_once(build.num_evaluation_games(config)),
         training=False,
         phase=Phase.EVALUATING,
     ) as player:

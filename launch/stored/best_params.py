@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from launch.stored.params_file import params_file
 from learner.acting import acting_params
 from learner.archive import DAMAGE
 from learner.checkpoint import (
@@ -43,7 +44,7 @@ class BestKeeper:
             self._look_for_earlier(params)
         if self._best_score is not None and score < self._best_score:
             return
-        write_checkpoint(best_file(self._folder), _tree(params, score), {"frames": frames})
+        write_checkpoint(params_file(self._folder), _tree(params, score), {"frames": frames})
         self._best_score = score
 
     def _look_for_earlier(self, like: Any) -> None:
@@ -57,17 +58,12 @@ class BestKeeper:
         self._has_looked = True
 
 
-def best_file(folder: pathlib.Path) -> pathlib.Path:
-    """The file in that folder of a run."""
-    return folder / "params.npz"
-
-
 def load_best(folder: pathlib.Path, like: Any) -> Best | None:
     """The best so far, shaped as `like` or as what acts of it; None before there is one.
 
     Raises CheckpointError for a file that cannot be used.
     """
-    path = best_file(folder)
+    path = params_file(folder)
     try:
         try:
             stored = read_checkpoint(path, _tree(like, 0.0))

@@ -10,6 +10,7 @@ import pathlib
 from typing import Any, NamedTuple
 
 from actors.evaluate import next_evaluation
+from launch.stored.params_file import params_file
 from learner.archive import DAMAGE
 from learner.checkpoint import CheckpointError, read_checkpoint, remove_unfinished, write_checkpoint
 
@@ -36,15 +37,15 @@ class CandidateWriter:
     def write(self, params: Any, frames: int) -> None:
         """Puts them there; on a full disk the evaluator does without, and learning goes on."""
         try:
-            write_checkpoint(_file(self._folder), {"params": params}, {"frames": frames})
+            write_checkpoint(params_file(self._folder), {"params": params}, {"frames": frames})
         except OSError as error:
-            logging.error("%s cannot be written: %s", _file(self._folder), error)
+            logging.error("%s cannot be written: %s", params_file(self._folder), error)
         self._due_frames = next_evaluation(frames, self._period_frames)
 
 
 def load_candidate(folder: pathlib.Path, like: Any) -> Candidate | None:
     """What lies there, shaped as `like`; None, and a line in the log, if it cannot be used."""
-    path = _file(folder)
+    path = params_file(folder)
     try:
         stored = read_checkpoint(path, {"params": like})
         return Candidate(stored.tree["params"], stored.counters["frames"])
@@ -53,7 +54,3 @@ def load_candidate(folder: pathlib.Path, like: Any) -> Candidate | None:
     except (CheckpointError, *DAMAGE) as error:
         logging.error("%s cannot be used: %s", path, error)
         return None
-
-
-def _file(folder: pathlib.Path) -> pathlib.Path:
-    return folder / "params.npz"

@@ -17,6 +17,7 @@ from ale_py.vector_env import AtariVectorEnv
 
 from actors.environment import FIRST, LAST, MID, AtariBatch
 from actors.games import UnknownGameError, reference_scores
+from tests.actors.atari import atari
 
 
 def random_actions(num_steps: int, num_envs: int, num_actions: int) -> np.ndarray:
@@ -25,7 +26,7 @@ def random_actions(num_steps: int, num_envs: int, num_actions: int) -> np.ndarra
 
 def play(actions: np.ndarray, game: str, **options: Any) -> list[dm_env.TimeStep]:
     """The first step and those that the actions [T, E] lead to."""
-    batch = AtariBatch(game, num_envs=actions.shape[1], **options)
+    batch = atari(game, num_envs=actions.shape[1], **options)
     timesteps = [batch.reset(), *(batch.step(row) for row in actions)]
     batch.close()
     return timesteps
@@ -129,7 +130,7 @@ class TestBatch:
             )
 
     def test_later_steps_leave_earlier_arrays_alone(self) -> None:
-        batch = AtariBatch("breakout", num_envs=1, seed=3)
+        batch = atari("breakout", num_envs=1, seed=3)
         timesteps, copies = [batch.reset()], []
         for action in random_actions(60, 1, 4):
             copies.append(copy.deepcopy(timesteps[-1]))
@@ -184,7 +185,7 @@ class TestLimits:
         assert (column(timesteps, "discount") == 1.0).all()
 
     def test_starting_with_fewer_lives_than_the_last_game_had_left_is_no_loss(self) -> None:
-        batch = AtariBatch("breakout", num_envs=1, seed=1, max_episode_frames=4)
+        batch = atari("breakout", num_envs=1, seed=1, max_episode_frames=4)
         batch.reset()
         assert batch.step(np.zeros(1, int)).step_type[0] == LAST
         batch._lives = np.array([9])  # as if it had won some
@@ -193,7 +194,7 @@ class TestLimits:
         assert (restarted.step_type[0], restarted.discount[0]) == (FIRST, 1.0)
 
     def test_an_action_is_repeated_for_so_many_frames(self) -> None:
-        batch = AtariBatch("pong", num_envs=1, seed=1, action_repeat=3, max_noops=0)
+        batch = atari("pong", num_envs=1, seed=1, action_repeat=3, max_noops=0)
         batch.reset()
         frame_numbers = [
             batch._envs.step(np.zeros(1, np.int32))[4]["frame_number"].item() for _ in range(5)
@@ -203,7 +204,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("max_noops", [0, 3])
     def test_starts_have_from_none_to_max_noops(self, max_noops: int) -> None:
-        batch = AtariBatch("pong", num_envs=2, seed=1, max_noops=max_noops)
+        batch = atari("pong", num_envs=2, seed=1, max_noops=max_noops)
         starts = [batch._envs.reset()[1]["episode_frame_number"] for _ in range(30)]
         batch.close()
         assert set(np.concatenate(starts).tolist()) == set(range(max_noops + 1))
@@ -219,7 +220,7 @@ class TestLimits:
                 return stack, info
 
         options = {"max_noops": 3, "min_noops": min_noops, "max_episode_frames": 13}
-        batch = Watched("pong", num_envs=3, seed=1, **options)
+        batch = atari("pong", Watched, num_envs=3, seed=1, **options)
         before, num_firsts = batch.reset(), 3
         for step in range(90):
             timestep = batch.step(np.full(3, step % 2))
@@ -236,8 +237,8 @@ class TestLimits:
         assert len(starts) == num_firsts > 30
 
     def test_full_action_set_has_eighteen_actions(self) -> None:
-        restricted = AtariBatch("pong", num_envs=1, seed=1)
-        full = AtariBatch("pong", num_envs=1, seed=1, full_action_set=True)
+        restricted = atari("pong", num_envs=1, seed=1)
+        full = atari("pong", num_envs=1, seed=1, full_action_set=True)
         assert (restricted.num_actions, full.num_actions) == (6, 18)
         full.reset()
         assert full.step(np.array([17])).step_type[0] == MID
@@ -246,7 +247,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("action", [6, -1])
     def test_an_action_outside_the_set_is_refused(self, action: int) -> None:
-        batch = AtariBatch("pong", num_envs=2, seed=1)
+        batch = atari("pong", num_envs=2, seed=1)
         batch.reset()
         with pytest.raises(ValueError, match=rf"\[0, {action}\] are not all in \[0, 6\)"):
             batch.step(np.array([0, action]))
@@ -272,11 +273,11 @@ class TestLimits:
     def test_an_impossible_option_is_refused_by_name(self, option: dict[str, Any]) -> None:
         (name,) = option
         with pytest.raises(ValueError, match=name):
-            AtariBatch("pong", **{"num_envs": 2, "seed": 1, **option})
+            atari("pong", **{"num_envs": 2, "seed": 1, **option})
 
     def test_an_unknown_game_is_refused(self) -> None:
         with pytest.raises(UnknownGameError, match="did you mean pong"):
-            AtariBatch("pongg", num_envs=1, seed=1)
+            atari("pongg", num_envs=1, seed=1)
 
 
 def frames_late(num_frames: int, starts: int, **options: Any) -> np.ndarray:
@@ -289,7 +290,7 @@ def frames_late(num_frames: int, starts: int, **options: Any) -> np.ndarray:
     shown = stacks(play(np.array(late).T, "breakout", seed=1, action_repeat=1, max_noops=0))[-1]
     assert len({stack.tobytes() for stack in shown}) == num_frames + 1
     number = {stack[-1].tobytes(): n for n, stack in enumerate(shown)}
-    batch = AtariBatch("breakout", num_envs=16, seed=1, action_repeat=1, max_noops=0, **options)
+    batch = atari("breakout", num_envs=16, seed=1, action_repeat=1, max_noops=0, **options)
     found = []
     for _ in range(starts):
         batch.reset()
@@ -331,7 +332,7 @@ class TestSeeds:
     def test_resets_continue_the_sequence_that_the_seed_fixed(self) -> None:
         runs = []
         for _ in range(2):
-            batch = AtariBatch("breakout", num_envs=1, seed=11)
+            batch = atari("breakout", num_envs=1, seed=11)
             episodes = []
             for _ in range(4):
                 batch.reset()
@@ -343,7 +344,7 @@ class TestSeeds:
         assert not np.array_equal(runs[0][0], runs[0][1])
 
     def test_a_reset_after_an_end_starts_one_episode_only(self) -> None:
-        batch = AtariBatch("pong", num_envs=1, seed=11, max_episode_frames=8)
+        batch = atari("pong", num_envs=1, seed=11, max_episode_frames=8)
         batch.reset()
         noop = np.zeros(1, int)
         assert [batch.step(noop).step_type[0] for _ in range(2)] == [MID, LAST]
@@ -403,7 +404,7 @@ def area_weights(size: int) -> np.ndarray:
 
 @pytest.mark.parametrize("game", reference_scores())
 def test_every_game_starts_and_steps(game: str) -> None:
-    batch = AtariBatch(game, num_envs=1, seed=1)
+    batch = atari(game, num_envs=1, seed=1)
     assert 3 <= batch.num_actions <= 18
     assert batch.reset().observation.stack.any()
     assert batch.step(np.array([batch.num_actions - 1])).step_type[0] == MID
@@ -411,7 +412,7 @@ def test_every_game_starts_and_steps(game: str) -> None:
 
 
 def test_a_step_nobody_waits_for_does_not_hold_the_end() -> None:
-    batch = AtariBatch("pong", num_envs=2, seed=1)
+    batch = atari("pong", num_envs=2, seed=1)
     batch.reset()
     batch.send(np.zeros(2, int))
     batch.close()

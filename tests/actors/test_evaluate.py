@@ -9,13 +9,14 @@ import pytest
 
 from actors.environment import FIRST, LAST, AtariBatch
 from actors.evaluate import EpisodeScores, play_episodes, play_frames, run_evaluator
+from tests.actors.atari import atari
 
 
 class RecordedBatch(AtariBatch):
     """A real batch that remembers what it showed."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, life_loss_ends_discount=False, **kwargs)
+        super().__init__(*args, **kwargs | {"life_loss_ends_discount": False})
         self.shown: list[dm_env.TimeStep] = []
         self.actions: list[np.ndarray] = []
 
@@ -51,7 +52,9 @@ class RecordedBatch(AtariBatch):
 )
 def test_an_evaluation_by_frames_counts_the_episodes_that_end(frames, expected_episodes):
     """Episodes of 58 steps; a restart is a step that plays nothing."""
-    batch = RecordedBatch("breakout", num_envs=1, seed=3, max_noops=0, max_episode_frames=4 * 58)
+    batch = atari(
+        "breakout", RecordedBatch, num_envs=1, seed=3, max_noops=0, max_episode_frames=4 * 58
+    )
     rng = np.random.default_rng(0)
     scores = play_frames(batch, no_preference, frames=frames, epsilon=1.0, rng=rng)
     assert scores is not None
@@ -67,11 +70,11 @@ def test_an_evaluation_by_frames_counts_the_episodes_that_end(frames, expected_e
 
 
 def test_an_evaluation_by_frames_stops_when_asked_and_plays_one_game():
-    batch = AtariBatch("pong", num_envs=1, seed=1)
+    batch = atari("pong", num_envs=1, seed=1)
     options = {"frames": 400, "epsilon": 0.0, "rng": np.random.default_rng(0)}
     assert play_frames(batch, no_preference, should_stop=lambda: True, **options) is None
     batch.close()
-    two = AtariBatch("pong", num_envs=2, seed=1)
+    two = atari("pong", num_envs=2, seed=1)
     with pytest.raises(ValueError, match="2 games"):
         play_frames(two, no_preference, **options)
     two.close()
@@ -95,7 +98,7 @@ def evaluate(environment: AtariBatch, episodes: int, **options: Any) -> EpisodeS
 
 @pytest.fixture(scope="module")
 def breakout() -> Iterator[RecordedBatch]:
-    environment = RecordedBatch("breakout", num_envs=2, seed=3)
+    environment = atari("breakout", RecordedBatch, num_envs=2, seed=3)
     yield environment
     environment.close()
 
@@ -103,7 +106,7 @@ def breakout() -> Iterator[RecordedBatch]:
 @pytest.fixture(scope="module")
 def pong() -> Iterator[RecordedBatch]:
     """Episodes of ten steps."""
-    environment = RecordedBatch("pong", num_envs=2, seed=3, max_episode_frames=40)
+    environment = atari("pong", RecordedBatch, num_envs=2, seed=3, max_episode_frames=40)
     yield environment
     environment.close()
 
@@ -140,7 +143,7 @@ class TestPlayEpisodes:
         assert len(breakout.episodes(0)) >= 2
 
     def test_returns_are_true_scores_not_clipped_rewards(self) -> None:
-        environment = RecordedBatch("ms_pacman", num_envs=1, seed=5, max_episode_frames=400)
+        environment = atari("ms_pacman", RecordedBatch, num_envs=1, seed=5, max_episode_frames=400)
         scores = evaluate(environment, 1)
         environment.close()
         assert scores is not None

@@ -14,6 +14,7 @@ from actors.exploration import EpsilonFn, LadderEpsilon, LinearEpsilon
 from actors.loop import ActingParams, Actor, ActorEdges, run_actor
 from actors.n_step import Increment, Row
 from actors.observation import STACK_SIZE
+from tests.actors.atari import atari
 
 N_STEP, GAMMA = 3, 0.99
 
@@ -130,7 +131,7 @@ def play(
     **options: Any,
 ) -> Played:
     epsilon_fn = options.pop("epsilon_fn", lambda frames: 0.7)
-    environment = RecordedBatch(game, num_envs=num_envs, seed=seed, **options)
+    environment = atari(game, RecordedBatch, num_envs=num_envs, seed=seed, **options)
     writes: list[Write] = []
     reports: list[dict[str, Any]] = []
     edges = make_edges(
@@ -276,7 +277,7 @@ class TestActing:
         versions = itertools.count()
         used: list[Any] = []
         asked: list[int] = []
-        environment = AtariBatch("pong", num_envs=1, seed=1)
+        environment = atari("pong", num_envs=1, seed=1)
 
         def get_params() -> ActingParams:
             version = next(versions)
@@ -299,7 +300,7 @@ class TestActing:
         assert asked == [0, 1000, 2000]
 
     def test_a_step_is_written_while_the_games_play_the_next_one(self) -> None:
-        environment = RecordedBatch("pong", num_envs=1, seed=1)
+        environment = atari("pong", RecordedBatch, num_envs=1, seed=1)
         written: list[tuple[int, bool]] = []
 
         def write(game: int, increment: Increment) -> None:
@@ -316,7 +317,7 @@ class TestActing:
         assert written == [(action, True) for action in played[:-1]] + [(played[-1], False)]
 
     def test_without_a_pipeline_a_step_is_written_before_the_next_one_is_played(self) -> None:
-        environment = RecordedBatch("pong", num_envs=1, seed=1)
+        environment = atari("pong", RecordedBatch, num_envs=1, seed=1)
         written: list[tuple[int, bool]] = []
 
         def write(game: int, increment: Increment) -> None:
@@ -355,7 +356,7 @@ class Run(NamedTuple):
 
 def run(*, num_steps: int, report_seconds: float, epsilon_fn: EpsilonFn) -> Run:
     """Every look at the clock is a second later; writes wait a quarter of the time."""
-    environment = RecordedBatch("pong", num_envs=2, seed=1)
+    environment = atari("pong", RecordedBatch, num_envs=2, seed=1)
     clock = itertools.count(100.0, 1.0)
     waited = itertools.count(50.0, 0.25 * report_seconds)
     stops = iter([False] * num_steps + [True])

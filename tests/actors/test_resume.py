@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from actors.resume import RecordedBatch
+from tests.actors.atari import atari
 
 NUM_ENVS = 3
 
 
 def make(game: str, **options: float) -> RecordedBatch:
     # Short enough that several episodes end in a test.
-    return RecordedBatch(game, num_envs=NUM_ENVS, seed=7, max_episode_frames=230, **options)
+    return atari(game, RecordedBatch, num_envs=NUM_ENVS, seed=7, max_episode_frames=230, **options)
 
 
 # Of starts with one no-op or none, every other one is thrown away.
@@ -43,7 +44,7 @@ def test_games_of_different_ages_arrive_together():
     }
     stacks = make("breakout").restore(state)
     for game, actions in enumerate(([1, 3, 3, 2, 2], [1], [])):
-        alone = RecordedBatch("breakout", num_envs=1, seed=7 + game)
+        alone = atari("breakout", RecordedBatch, num_envs=1, seed=7 + game)
         for _ in range(state["restarts"][game]):
             last = alone.reset()
         for action in actions:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from actors.environment import AtariBatch
 from actors.screen import SCREEN_SHAPE, ColorTwin
+from tests.actors.atari import atari
 
 
 # Seed 5 begins with 13 no-ops: with at least 25 it is started again.
@@ -13,7 +13,7 @@ def test_the_color_twin_plays_the_agents_own_game(min_noops, sticky_actions):
     options = {"full_action_set": False, "action_repeat": 4, "max_episode_frames": 2000}
     options |= {"sticky_actions": sticky_actions}
     noops = {"max_noops": 30, "min_noops": min_noops}
-    batch = AtariBatch("breakout", num_envs=1, seed=5, **noops, **options)
+    batch = atari("breakout", num_envs=1, seed=5, **noops, **options)
     twin = ColorTwin("breakout", seed=5, **noops, **options)
     batch.reset()
     assert twin.reset().pixels.shape == SCREEN_SHAPE

@@ -5,8 +5,9 @@ import logging
 import numpy as np
 import pytest
 
-from launch.stored.best_params import BestKeeper, best_file, load_best
+from launch.stored.best_params import BestKeeper, load_best
 from launch.stored.candidate import CandidateWriter, load_candidate
+from launch.stored.params_file import params_file
 from learner.checkpoint import CheckpointError
 
 
@@ -36,11 +37,11 @@ def test_the_best_outlives_a_restart(tmp_path):
     (tmp_path / "tmpabc.tmp").write_bytes(b"half of it")
     BestKeeper(tmp_path).offer(params(2), frames=200, score=4.0)
     assert best_of(tmp_path) == (100, 5.0, 1.0)
-    assert list(tmp_path.iterdir()) == [best_file(tmp_path)]
+    assert list(tmp_path.iterdir()) == [params_file(tmp_path)]
 
 
 def test_damage_is_said_and_the_next_evaluation_replaces_it(tmp_path, caplog):
-    best_file(tmp_path).write_bytes(b"no archive")
+    params_file(tmp_path).write_bytes(b"no archive")
     with pytest.raises(CheckpointError, match=r"params\.npz is damaged"):
         load_best(tmp_path, params(0.0))
     with caplog.at_level(logging.ERROR):
