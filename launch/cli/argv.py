@@ -20,8 +20,8 @@ from launch.cli.refusal import refused_in_one_line
 from launch.config import Config
 from launch.engines.claim import config_to_resume
 from launch.engines.options import (
-    ALSO_OF_KUBERNETES,
     EngineName,
+    HostSizes,
     HostsOptions,
     Isolation,
     KubernetesOptions,
@@ -162,7 +162,7 @@ def check_engine_flags(engine: EngineName, args: Sequence[str]) -> None:
         (KubernetesOptions, ("kubernetes",)),
     ):
         for field in dataclasses.fields(options):
-            also = ("kubernetes",) if field.name in ALSO_OF_KUBERNETES else ()
+            also = ("kubernetes",) if field.name in HostSizes._fields else ()
             fitting = (*engines, *also)
             flag = f"--{field.name.replace('_', '-')}"
             if engine not in fitting and value_of(flag, args) is not None:

@@ -50,7 +50,7 @@ def scale(run: pathlib.Path, actor_hosts: int) -> ExitCode:
 def _check_running(run_dir: RunDir, record: EngineRecord) -> list[cluster.Job]:
     """The run's jobs on Slurm; refuses a run without a learner."""
     if record.engine == "kubernetes":
-        check_kubernetes_options(record.kubernetes, record.slurm, record.hosts)
+        check_kubernetes_options(record.kubernetes, record.sizes, record.hosts)
         kubernetes_scale.check_running(record, run_dir)
         return []
     run_dir.check_stack()

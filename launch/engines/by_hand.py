@@ -6,8 +6,8 @@ from launch.config import Config
 from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS
 from launch.engines.record import EngineRecord
 from launch.engines.share import gate_address, write_bundles
-from launch.engines.slurm.scripts import host_command
 from launch.errors import ExitCode
+from launch.invocation import host_command
 from launch.monitor.host_rows import forget_hosts
 from launch.run_dir import RunDir
 

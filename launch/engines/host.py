@@ -20,6 +20,7 @@ import portpicker
 from launch import config_checks
 from launch.config import Config
 from launch.engines.ending import KILLED_TEXT, UNSAVED_TEXT
+from launch.engines.host_address import own_address
 from launch.engines.host_checks import check_host
 from launch.engines.host_request import complete, share_of
 from launch.engines.isolate import namespace_for
@@ -27,7 +28,6 @@ from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, HostRequest
 from launch.engines.ownership import own_run
 from launch.engines.record import EngineRecord, load_engine
 from launch.engines.share import Share, gate_address, unpack
-from launch.engines.slurm.cluster import node_address
 from launch.errors import ExitCode, InputError
 from launch.gate import keys
 from launch.gate.farewell import tell_over
@@ -179,7 +179,7 @@ class _Host:
         self, listener: socket.socket, port: int, namespace: Namespace | None
     ) -> Outcome:
         """Supervises replay and those who live with it; others come through the gate."""
-        name = self._request.address or self._record.hosts.learner_address or node_address()
+        name = self._request.address or self._record.hosts.learner_address or own_address()
         outside = f"{name}:{listener.getsockname()[1]}"
         self._run_dir.publish_address(outside)
         say(f"{this_host()}: learner, gate to replay at {outside}")

@@ -44,9 +44,8 @@ def check_host(
     except InputError as error:
         return ExitCode.FAILED, str(error)
     role = "actor" if plays else "learner"
-    devices = record.slurm.learner_gres or record.kubernetes.learner_resources or ""
     command = [sys.executable, "-m", "launch.engines.preflight"]
-    command += [str(run_dir.root), role, devices, str(key_file)]
+    command += [str(run_dir.root), role, record.learner_devices, str(key_file)]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             command,

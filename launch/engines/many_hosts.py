@@ -110,7 +110,7 @@ _SCHEDULERS = {
     ),
     "kubernetes": _Scheduler(
         check_options=lambda record: check_kubernetes_options(
-            record.kubernetes, record.slurm, record.hosts
+            record.kubernetes, record.sizes, record.hosts
         ),
         prepare=kubernetes_start.prepare,
         show=kubernetes_start.show,

@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from launch.bounds import COUNT, Bounds
 from launch.errors import InputError
@@ -64,6 +64,15 @@ class HostsOptions:
             )
 
 
+class HostSizes(NamedTuple):
+    """How large hosts are and how long they drain: asked of both schedulers, by the same flags."""
+
+    learner_cpus: int
+    learner_mem: str | None
+    actor_mem: str | None
+    drain_seconds: int
+
+
 @dataclasses.dataclass(frozen=True)
 class SlurmOptions:
     """Only with --engine slurm."""
@@ -89,9 +98,10 @@ class SlurmOptions:
     sbatch_extra: str = ""
     """More sbatch options for both jobs, such as "--qos=high --exclude=n13"; they win."""
 
-
-# How large hosts are and how long they drain is asked of both schedulers, by the same flags.
-ALSO_OF_KUBERNETES = frozenset({"learner_cpus", "learner_mem", "actor_mem", "drain_seconds"})
+    @property
+    def host_sizes(self) -> HostSizes:
+        """Those of these options that Kubernetes has too."""
+        return HostSizes(*(getattr(self, name) for name in HostSizes._fields))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Annotated
 from launch.config_json import dataclass_from_json
 from launch.engines.options import (
     EngineName,
+    HostSizes,
     HostsOptions,
     Isolation,
     KubernetesOptions,
@@ -39,6 +40,16 @@ class EngineRecord:
     kubernetes: KubernetesOptions = _NO_OPTIONS
     # What its objects are called in a Kubernetes cluster, over all its resumptions.
     cluster_name: Annotated[str | None, re.compile(r"[0-9a-z-]{1,40}")] = None
+
+    @property
+    def sizes(self) -> HostSizes:
+        """What hosts are asked for; the file keeps it among Slurm's options."""
+        return self.slurm.host_sizes
+
+    @property
+    def learner_devices(self) -> str:
+        """What the scheduler was asked to give the learner's host, in its own words; or nothing."""
+        return self.slurm.learner_gres or self.kubernetes.learner_resources or ""
 
     def start(self, run_dir: RunDir) -> None:
         """Writes the record of a run that is started or resumed, with new keys for its hosts."""

@@ -3,10 +3,10 @@
 import dataclasses
 import json
 import re
-import subprocess
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from launch.engines.cluster_command import run_cluster_command
 from launch.engines.kubernetes import names
 from launch.engines.options import KubernetesOptions
 from launch.engines.record import EngineRecord
@@ -170,7 +170,7 @@ def delete(
     flags = [f"--selector={names.selector(record, component)}", "--ignore-not-found"]
     # Pods go before their job does: what comes next may need their volume.
     flags += ["--cascade=foreground", f"--wait={wait}".lower()]
-    seconds = record.slurm.drain_seconds + _COMMAND_SECONDS
+    seconds = record.sizes.drain_seconds + _COMMAND_SECONDS
     call(record.kubernetes, ["delete", kinds, *flags], seconds=seconds)
 
 
@@ -187,22 +187,13 @@ def call(
     seconds: float = _COMMAND_SECONDS,
 ) -> str:
     """What kubectl prints; raises InputError, in one line, with what it says when it fails."""
-    try:
-        done = subprocess.run(
-            [*kubectl(options), *_answer_time(command[0]), *command],
-            input=text,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise InputError(NO_KUBECTL) from None
-    except subprocess.TimeoutExpired:
-        raise InputError(
-            f"kubectl {command[0]} did not answer within {seconds:.0f} s; is the cluster up?"
-        ) from None
+    done = run_cluster_command(
+        [*kubectl(options), *_answer_time(command[0]), *command],
+        text=text,
+        seconds=seconds,
+        absent=NO_KUBECTL,
+        late=f"kubectl {command[0]} did not answer within {seconds:.0f} s; is the cluster up?",
+    )
     if done.returncode != 0:
         raise _refusal(command[0], done.stderr)
     return done.stdout

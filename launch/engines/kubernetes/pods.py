@@ -25,7 +25,7 @@ _ENVIRONMENT = {
 
 def learner_pod(record: EngineRecord, config: Config) -> dict[str, Any]:
     """The template of the learner's pod, which has the volume."""
-    options, sizes = record.kubernetes, record.slurm
+    options, sizes = record.kubernetes, record.sizes
     args = ["host", "--run-dir", names.RUN_DIR, "--groups", *LEARNER_GROUPS]
     args += [*_given("gate.pem"), "--print-logs", "--come-back"]
     resources = {
@@ -56,7 +56,7 @@ def actor_pod(record: EngineRecord) -> dict[str, Any]:
     index = "$(JOB_COMPLETION_INDEX)"
     args = ["host", "--groups", *ACTOR_GROUPS, "--index", index]
     args += [*_given(f"actor-{index}.pem"), "--come-back"]
-    memory = record.slurm.actor_mem or f"{per_host * ACTOR_MIB}Mi"
+    memory = record.sizes.actor_mem or f"{per_host * ACTOR_MIB}Mi"
     return _template(
         record,
         "actor",

@@ -3,7 +3,7 @@
 import re
 
 from launch.bounds import COUNT
-from launch.engines.options import HostsOptions, KubernetesOptions, SlurmOptions
+from launch.engines.options import HostSizes, HostsOptions, KubernetesOptions
 from launch.errors import InputError
 from launch.names import check_printable
 
@@ -51,7 +51,7 @@ def tolerations_of(flag: str, text: str | None) -> list[dict[str, str]]:
     return found
 
 
-def check_options(options: KubernetesOptions, sizes: SlurmOptions, hosts: HostsOptions) -> None:
+def check_options(options: KubernetesOptions, sizes: HostSizes, hosts: HostsOptions) -> None:
     """Refuses what no cluster would take."""
     if hosts.actor_hosts > _MAX_HOSTS:
         raise InputError(

@@ -1,15 +1,13 @@
 """Slurm's own commands, each with a time limit, and what they print."""
 
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from launch.engines.cluster_command import run_cluster_command
 from launch.errors import InputError
-from launch.machine.host_name import this_host
 
 _COMMAND_SECONDS = 60.0
 # Job id, array's job id and index, name, state, host, reason; %N is empty while a job waits.
@@ -78,32 +76,20 @@ def cancel(job_ids: Sequence[str], *, only_waiting: bool = False) -> None:
         _call(["scancel", "--quiet", *waiting, *job_ids])
 
 
-def node_address() -> str:
-    """How other hosts reach this one: what Slurm itself uses, else the host's name."""
-    name = this_host()
-    if "SLURMD_NODENAME" not in os.environ:
-        return name
-    found = _NODE_ADDRESS.search(_call(["scontrol", "show", "node", name]))
-    return found.group(1) if found else name
+def node_address(host: str) -> str | None:
+    """The address by which Slurm itself reaches a host; None if it knows none."""
+    found = _NODE_ADDRESS.search(_call(["scontrol", "show", "node", host]))
+    return found.group(1) if found else None
 
 
 def _call(command: list[str], *, script: str | None = None) -> str:
-    try:
-        done = subprocess.run(
-            command,
-            input=script,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_COMMAND_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise InputError(f"no {command[0]} in PATH; is this host part of the cluster?") from None
-    except subprocess.TimeoutExpired:
-        raise InputError(
-            f"{command[0]} did not answer within {_COMMAND_SECONDS:.0f} s; is slurmctld up?"
-        ) from None
+    done = run_cluster_command(
+        command,
+        text=script,
+        seconds=_COMMAND_SECONDS,
+        absent=f"no {command[0]} in PATH; is this host part of the cluster?",
+        late=f"{command[0]} did not answer within {_COMMAND_SECONDS:.0f} s; is slurmctld up?",
+    )
     if done.returncode != 0:
         raise InputError(f"{command[0]} refused: {_one_line(done.stderr)}")
     return done.stdout

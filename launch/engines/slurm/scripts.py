@@ -10,7 +10,7 @@ from launch.engines.options import ACTOR_GROUPS, LEARNER_GROUPS, SlurmOptions
 from launch.engines.record import EngineRecord
 from launch.engines.slurm.jobs import actor_job, learner_job
 from launch.errors import ExitCode
-from launch.invocation import vantage_command
+from launch.invocation import host_command
 from launch.names import check_printable
 
 _JOB = '"$SLURM_JOB_ID"'
@@ -142,11 +142,6 @@ def _directive(option: str) -> str:
 
 def _host_command(record: EngineRecord, run_dir: pathlib.Path, flags: list[str]) -> str:
     return host_command(run_dir, ["--run-id", record.run_id, *flags])
-
-
-def host_command(run_dir: pathlib.Path, flags: list[str]) -> str:
-    """`vantage host` as a shell takes it, with the interpreter that runs this."""
-    return shlex.join(vantage_command("host", "--run-dir", str(run_dir), *flags))
 
 
 def _optional(option: str, value: str | None) -> list[str]:

@@ -127,7 +127,7 @@ HOSTS = st.builds(HostsOptions, actor_hosts=st.integers(1, 99), actors_per_host=
 @hypothesis.settings(max_examples=30, deadline=None)
 @hypothesis.given(OPTIONS, SIZES, HOSTS)
 def test_whatever_is_asked_for_the_manifests_hold_what_they_promise(options, sizes, hosts):
-    settings.check_options(options, sizes, hosts)
+    settings.check_options(options, sizes.host_sizes, hosts)
     record, config = make_run(hosts, sizes, **vars(options))
     objects = manifests.run_manifests(record, config, None)
     # What people read is what the cluster gets.

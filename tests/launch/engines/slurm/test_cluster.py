@@ -23,9 +23,3 @@ def test_without_slurm_the_missing_command_is_named(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(InputError, match="no sbatch in PATH"):
         cluster.require_slurm()
-
-
-def test_a_host_outside_slurm_is_reached_by_its_name(monkeypatch):
-    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
-    monkeypatch.setattr("socket.gethostname", lambda: "worker7")
-    assert cluster.node_address() == "worker7"
