@@ -1,6 +1,7 @@
-"""What a player sees: sizes of a frame and of a stack of them, written here and nowhere else.
+"""What a player sees: sizes of a frame and of a stack of them.
 
-Whoever needs only the sizes imports this, and no emulator.
+Whoever needs only the sizes imports this, and no emulator. The learner imports nothing of the
+actors: `learner.networks` has its own copy of the shape, and a test holds the two equal.
 """
 
 from typing import NamedTuple

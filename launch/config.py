@@ -3,8 +3,9 @@
 The command line is derived from these classes, so a field's docstring is its help text. Components
 never see them; `launch` takes them apart into keyword arguments.
 
-Units are in the names. A frame is an emulator frame; an agent step is `action_repeat` frames. The
-bounds of a number and the pattern of a text stand beside the field's type.
+Units are in the names. A frame is an emulator frame; an agent step is `action_repeat` frames, and
+what `launch` counts of one becomes the other by `Config.frames_of` and `steps_of` (rates aside).
+The bounds of a number and the pattern of a text stand beside the field's type.
 """
 
 import dataclasses
@@ -181,11 +182,15 @@ class Config:
     @property
     def total_steps(self) -> int:
         """Agent steps to train for."""
-        return self.frames // self.environment.action_repeat
+        return self.steps_of(self.frames)
 
     def frames_of(self, steps: int) -> int:
-        """Emulator frames in a number of agent steps; steps become frames here and nowhere else."""
+        """Emulator frames in a number of agent steps."""
         return steps * self.environment.action_repeat
+
+    def steps_of(self, frames: int) -> int:
+        """Whole agent steps in a number of emulator frames."""
+        return frames // self.environment.action_repeat
 
     @property
     def sampled_transitions(self) -> int:
@@ -220,8 +225,7 @@ class Config:
     @property
     def scheduled_updates(self) -> int:
         """Updates the rate limiter allows in that time."""
-        steps = self.scheduled_frames // self.environment.action_repeat
-        learned_from = steps - self.replay.warmup_steps
+        learned_from = self.steps_of(self.scheduled_frames) - self.replay.warmup_steps
         return max(int(learned_from * self.replay.samples_per_insert / self.learner.batch_size), 1)
 
     def save_seconds(self, *, serial: bool) -> float:

@@ -146,7 +146,7 @@ def _check_noops(config: Config) -> None:
 def _check_episodes(config: Config) -> None:
     environment = config.environment
     # On the safe side: no-ops at the start may count as steps of the episode.
-    played = environment.max_episode_frames // environment.action_repeat - environment.max_noops
+    played = config.steps_of(environment.max_episode_frames) - environment.max_noops
     least = shortest_truncated_steps(config.learner.n_step, config.item_transitions)
     if least > 1 and played < least:
         raise InputError(

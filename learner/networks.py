@@ -21,6 +21,8 @@ import jax.numpy as jnp
 
 from learner.losses import Heads
 
+# That of `actors.observation`, which the learner does not import; tests/launch/test_build.py holds
+# the two equal.
 OBSERVATION_SHAPE = (4, 84, 84)
 _MIN_VARIANCE = 1e-4  # of a stack of pixels in [0, 1]: an empty screen stays empty
 
@@ -123,6 +125,8 @@ def standardize(x: jax.Array, *, every_fourth: Callable[[jax.Array], jax.Array])
     what moves is too small to turn it. Half of them start dead, and more die while learning.
     Every fourth pixel tells the background as well as all of them, at a sixteenth of the cost.
     """
+    # Not a matter of speed alone: this is the function that stored checkpoints were trained with,
+    # so every backend has to compute it.
     x = x - jnp.mean(every_fourth(x), axis=(1, 2, 3), keepdims=True)
     variance = jnp.mean(jnp.square(every_fourth(x)), axis=(1, 2, 3), keepdims=True)
     return x * jax.lax.rsqrt(variance + _MIN_VARIANCE)

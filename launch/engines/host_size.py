@@ -1,4 +1,10 @@
-"""What a host of a run needs in memory, where a scheduler asks before it gives one."""
+"""What a host of a run asks a scheduler for in memory.
+
+More than `launch.memory_need` says on purpose. That is the least that was seen, so that nothing is
+refused which could have worked. A scheduler kills what takes more than was asked for, so this is
+above the most that was seen: a learner with batches of 512 took 2.6 GiB, an actor host with one
+actor 0.4.
+"""
 
 import math
 

@@ -10,9 +10,9 @@ import hypothesis.strategies as st
 import pytest
 
 from launch import config, config_checks, config_json, names
-from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
+from tests.launch.engines.serial.make_system import make_system
 from tests.launch.tiny_run import tiny_config
 
 # Values around every bound, and some that no config should have.
@@ -144,7 +144,7 @@ def test_a_config_that_is_accepted_trains(tmp_path_factory, leaves):
     folder = tmp_path_factory.mktemp("run")
     run_dir = RunDir(folder)
     run_dir.create(tame)
-    state = SerialSystem(tame, run_dir).run()
+    state = make_system(tame, run_dir).run()
     assert int(state.updates) >= 3
 
 

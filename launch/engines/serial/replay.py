@@ -5,6 +5,7 @@ items and batches mean what they mean in Reverb; frames are held once, by refere
 plain arrays: every row once, items and streams as row numbers, frames compressed.
 """
 
+import operator
 import zlib
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -20,7 +21,6 @@ from learner.transitions import Transition
 
 # Frames are mostly flat gray: the fastest level is nearly as small as the others.
 _COMPRESSION = 1
-_, *_COLUMNS = Row._fields  # all but the frame
 
 
 class _Steps(NamedTuple):
@@ -33,6 +33,11 @@ class _Steps(NamedTuple):
     greedy: np.ndarray
     age: np.ndarray
     final: np.ndarray
+
+
+# They have the names that a row has for them.
+_COLUMNS = _Steps._fields
+_values_of = operator.attrgetter(*_COLUMNS)
 
 
 class SerialReplay:
@@ -72,7 +77,7 @@ class SerialReplay:
         chosen = self._rng.integers(len(self._items), size=num_items)
         items = [self._items[i] for i in chosen]
         frames = np.array([[row.frame for row in item] for item in items])
-        steps = np.array([[row[1:] for row in item] for item in items], np.float32)
+        steps = np.array([[_values_of(row) for row in item] for item in items], np.float32)
         columns = _Steps(*np.moveaxis(steps, -1, 0))
         return self._cut(frames, columns, self._rng, self._take_stacks)
 
@@ -140,8 +145,11 @@ def _pack_rows(rows: list[Row]) -> dict[str, np.ndarray]:
 def _unpack_rows(state: Mapping[str, np.ndarray]) -> list[Row]:
     data = zlib.decompress(state["frames"].tobytes())
     frames = np.frombuffer(data, np.uint8).reshape(-1, *FRAME_SHAPE)
-    columns = (state[name].tolist() for name in _COLUMNS)
-    return list(map(Row, frames, *columns))
+    columns = zip(*(state[name].tolist() for name in _COLUMNS), strict=True)
+    return [
+        Row(frame, **dict(zip(_COLUMNS, values, strict=True)))
+        for frame, values in zip(frames, columns, strict=True)
+    ]
 
 
 def is_current(state: Mapping[str, np.ndarray]) -> bool:

@@ -46,7 +46,7 @@ from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
 from learner.step_counter import StepCounter
 from learner.transitions import Column, Transition
 from learner.update import LearnerState, UpdateResult
-from report.metrics_file import MetricsFile, Row
+from report.metrics_file import Row
 
 
 class SerialSystem:
@@ -57,13 +57,13 @@ class SerialSystem:
         config: Config,
         run_dir: RunDir,
         *,
-        record: Callable[[Row], None] | None = None,
-        on_tick: Callable[[str, str], bool] = lambda name, extent: False,
+        record: Callable[[Row], None],
+        on_tick: Callable[[str, str], bool],
     ):
-        """`record` takes rows of metrics, by default for the run's file. `on_tick` is told often
-        which phase it is in, and how far; it returns whether to stop."""
+        """`record` takes rows of metrics. `on_tick` is told often which phase the run is in, and
+        how far; it returns whether to stop."""
         self._config = config
-        self._on_tick = on_tick
+        self._record, self._on_tick = record, on_tick
         self._phase = "starting", ""
         self._checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
         self._best = BestKeeper(run_dir.best)
@@ -77,8 +77,6 @@ class SerialSystem:
             capacity_steps=config.replay.replay_capacity_steps,
             rng=np.random.default_rng(seed_for(config, "sampler")),
         )
-        file = MetricsFile(run_dir.metrics_file)
-        self._record = record or (lambda row: file.append([row]))
         self._guard = FiniteGuard()
         self._acting: ActingParams | None = None
         network = build.network_of(config)

@@ -2,6 +2,8 @@
 
 import resource
 
+import pytest
+
 from launch.commands.doctor import machine
 from launch.supervise.namespace import NoNamespaceError
 
@@ -12,6 +14,13 @@ def test_little_memory_or_disk_fails_and_some_is_a_note():
         for gib in (1, 5, 20)
     ]
     assert oks == [False, None, True]
+
+
+@pytest.mark.parametrize(("gib", "ok"), [(1, False), (3, None), (16, True)])
+def test_free_memory_is_held_against_what_runs_of_the_presets_need(monkeypatch, gib, ok):
+    """1.7 GiB for `cpu`, 5.1 for `paper`, by `launch.memory_need`."""
+    monkeypatch.setattr(machine, "available_bytes", lambda: gib * 2**30)
+    assert machine.check_memory().ok is ok
 
 
 def test_a_low_open_file_limit_says_how_to_raise_it(monkeypatch):

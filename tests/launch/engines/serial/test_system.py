@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from launch import build
-from launch.engines.serial.system import SerialSystem
 from launch.errors import InputError
 from launch.run_dir import RunDir
 from launch.stored.best_params import load_best
 from learner import acting
 from report.metrics_file import read_rows
+from tests.launch.engines.serial.make_system import make_system
 from tests.launch.tiny_run import tiny_config
 
 
@@ -38,7 +38,7 @@ def compiled_once():
 def train(config, folder):
     run_dir = RunDir(folder)
     run_dir.create(config)
-    return SerialSystem(config, run_dir).run(), list(read_rows(run_dir.metrics_file))
+    return make_system(config, run_dir).run(), list(read_rows(run_dir.metrics_file))
 
 
 def assert_same(a, b):
@@ -115,13 +115,13 @@ def train_with_interruptions(config, folder, points):
     run_dir = RunDir(folder)
     run_dir.create(config)
     for after_writes, how in points:
-        system = SerialSystem(config, run_dir)
+        system = make_system(config, run_dir)
         interrupt(system, after_writes, how=how)
         try:
             system.run()
         except Crash:
             continue
-    return SerialSystem(config, run_dir).run()
+    return make_system(config, run_dir).run()
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +150,8 @@ def test_an_interrupted_run_ends_with_the_same_parameters(tmp_path_factory, resu
 def test_a_finished_run_may_be_made_longer(tmp_path):
     config = tiny_config()
     finished, _ = train(config, tmp_path)
-    assert_same(SerialSystem(config, RunDir(tmp_path)).run(), finished)  # nothing left to do
-    longer = SerialSystem(dataclasses.replace(config, frames=3200), RunDir(tmp_path))
+    assert_same(make_system(config, RunDir(tmp_path)).run(), finished)  # nothing left to do
+    longer = make_system(dataclasses.replace(config, frames=3200), RunDir(tmp_path))
     assert_same(longer._state, finished)
     assert int(longer.run().updates) > int(finished.updates)
 
@@ -161,14 +161,14 @@ def test_a_serial_run_does_not_resume_with_other_games(tmp_path):
     train(config, tmp_path)
     more = dataclasses.replace(config, actor=dataclasses.replace(config.actor, envs_per_actor=3))
     with pytest.raises(InputError, match="envs_per_actor=3: the run was stored with"):
-        SerialSystem(more, RunDir(tmp_path))
+        make_system(more, RunDir(tmp_path))
 
 
 def test_a_stop_request_ends_the_run_with_a_checkpoint(tmp_path):
     config = tiny_config()
     run_dir = RunDir(tmp_path)
     run_dir.create(config)
-    system = SerialSystem(config, run_dir)
+    system = make_system(config, run_dir)
     system.request_stop()
     state = system.run()
     assert int(state.updates) == 0
