@@ -157,8 +157,8 @@ class RunDir:
         )
         if difference is not None:
             raise InputError(
-                f"{sys.executable} has {difference} like the run; use the environment it was "
-                "started with, or resume the run from this one"
+                f"{sys.executable} has {difference}; use the environment it was started with, or "
+                "resume the run from this one"
             )
 
     def check_trusted(self) -> None:

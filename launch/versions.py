@@ -39,7 +39,9 @@ def stack_difference(run: Mapping[str, str], here: Mapping[str, str]) -> str | N
     if "python" in run:
         pairs = {"Python": (_minor(run["python"]), _minor(here["python"]))} | pairs
     different = [
-        f"{name} {ours}, not {theirs}" for name, (theirs, ours) in pairs.items() if theirs != ours
+        f"{name} {ours} where the run has {theirs}"
+        for name, (theirs, ours) in pairs.items()
+        if theirs != ours
     ]
     return ", ".join(different) or None
 

@@ -23,8 +23,8 @@ def store_version(run_dir: RunDir, name: str, version: str) -> None:
 @pytest.mark.parametrize(
     ("name", "version", "said"),
     [
-        ("python", "3.9.1", r"has Python 3\.\d+, not 3\.9 like the run"),
-        ("dm-reverb", "0.1.0", r"has dm-reverb \S+, not 0\.1\.0 like the run"),
+        ("python", "3.9.1", r"has Python 3\.\d+ where the run has 3\.9; use"),
+        ("dm-reverb", "0.1.0", r"has dm-reverb \S+ where the run has 0\.1\.0; use"),
     ],
 )
 def test_a_host_with_another_stack_may_not_join(hosts_run, capsys, name, version, said):
@@ -44,4 +44,4 @@ def test_a_run_is_not_scaled_from_another_stack(refuse, hosts_run):
     EngineRecord("slurm", "c0ffee", HostsOptions(2, 3), SlurmOptions()).save(hosts_run)
     store_version(hosts_run, "jax", "0.0.1")
     refused = refuse("scale", str(hosts_run.root), "--actor-hosts", "3")
-    assert "not 0.0.1 like the run" in refused
+    assert "where the run has 0.0.1" in refused
