@@ -75,7 +75,7 @@ def play_frames(
     rng: np.random.Generator,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> EpisodeScores | None:
-    """Plays one game for so many frames, as dqn_zoo evaluates; None if stopped before.
+    """Plays one game for a number of frames, as dqn_zoo evaluates; None if stopped before.
 
     Episodes that end count. The one under way at the end does not, unless it is the only one.
     """

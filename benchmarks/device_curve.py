@@ -57,7 +57,7 @@ def measure_point(config: Config, cores: int, update_ms: float) -> DevicePoint:
 
 @contextlib.contextmanager
 def _on_cores(number: int) -> Iterator[None]:
-    """Processes started meanwhile have so many cores."""
+    """Processes started meanwhile have this number of cores."""
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(own)[:number])
     try:

@@ -50,7 +50,7 @@ def make_bare_update(config: Config) -> Callable[[], object]:
 
 
 def make_naive_update(config: Config) -> Callable[[], object]:
-    """The same of the naive update."""
+    """A call of the naive update, on resident data and from the same fresh state."""
     state, _ = build.make_learner(config)
     return _chain(state, make_naive(config), resident_batches(config))
 

@@ -153,7 +153,7 @@ class EvaluatorConfig:
     eval_episodes: Annotated[int, Bounds(1, 1_000)] = 10
     """Episodes per evaluation."""
     eval_frames: Annotated[int | None, FRAMES] = None
-    """Play one game for so many frames instead, as dqn_zoo; the mean is over episodes that end."""
+    """Frames of one game to play instead, as dqn_zoo; the mean is over episodes that end."""
     eval_epsilon: Annotated[float, SHARE] = 0.01
     """Exploration rate of the evaluation."""
 
@@ -177,7 +177,7 @@ class Config:
     """How often roles report their rates."""
     # With a server that does not answer, a round of waiting takes up to 16 s.
     stuck_seconds: Annotated[float, Bounds(at_least=20)] = 120.0
-    """A role whose loop does not come round for so long is started again; compiling gets more."""
+    """Seconds after which a role whose loop stands still is started again; compiling gets more."""
 
     @property
     def total_steps(self) -> int:

@@ -36,7 +36,7 @@ class MemoryNeed(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Of all roles together."""
+        """What the host must have free for all of it."""
         return sum(self)
 
 

@@ -76,11 +76,11 @@ class Archive:
 
     @property
     def names(self) -> set[str]:
-        """Of all arrays."""
+        """Names of the arrays in it."""
         return set(self._members)
 
     def size_bytes(self, name: str) -> int:
-        """Of an array, with its header."""
+        """Bytes that an array and its header take, unpacked."""
         return self._members[name].file_size
 
     def kind(self, name: str) -> ArrayKind:

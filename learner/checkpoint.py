@@ -200,7 +200,7 @@ def _read_meta(stored: Archive) -> dict[str, Any]:
         raise ValueError("it says more of itself than any checkpoint does")
     meta = json.loads(stored.read(_META).tobytes())
     if not isinstance(meta, dict) or not isinstance(meta["counters"], dict):
-        raise ValueError("it does not say what it is")
+        raise ValueError("it has no counters")
     for name, count in meta["counters"].items():
         if not isinstance(count, int) or not 0 <= count <= _MAX_COUNT:
             raise ValueError(f"{name} is no count")

@@ -24,7 +24,7 @@ class StoredParams(NamedTuple):
 
 
 def load_params(run_dir: RunDir, config: Config, which: str) -> StoredParams:
-    """The parameters of `newest`, of `best`, or of the checkpoint after so many updates.
+    """The parameters of `newest`, of `best`, or of a checkpoint, by its updates.
 
     Where a folder has its best only, as a shipped agent has, that is the newest. Refuses another
     text, and a run that has no such checkpoint.

@@ -82,7 +82,7 @@ def read_bundle(name: str) -> Share:
 
 
 def read_files(config: pathlib.Path, key: pathlib.Path) -> Share:
-    """The same from two files."""
+    """What a config and a key say that lie in a file each, as a Secret or a ConfigMap has them."""
     try:
         return Share(read_json(config), key.read_text(), None)
     except OSError as error:

@@ -24,7 +24,7 @@ def tell_over(
 ) -> list[str]:
     """Says so until all these hosts, by the names in their keys, have heard; returns who has not.
 
-    Waits for them for so many seconds at most.
+    Waits for them for `seconds` at most.
     """
     context = gate_context(key, OVER)
     left = set(hosts)

@@ -13,7 +13,7 @@ from launch.supervise.node_process import DUMP_SIGNAL
 
 
 def prepare() -> None:
-    """To be called before anything else."""
+    """Sets up the log, and the signal on which all stacks go there; comes before all else."""
     faulthandler.register(DUMP_SIGNAL, all_threads=True)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr

@@ -57,7 +57,7 @@ class StepBudget:
         self._before = 0  # steps of the run that the server's count has not got
 
     def take(self, steps: int) -> bool:
-        """Whether so many steps may be inserted now; they count as inserted then."""
+        """Whether these steps may be inserted now; they count as inserted then."""
         if steps == 0:
             return True
         if steps > self._share or self._clock() - self._looked_at >= _LOOK_SECONDS:

@@ -31,7 +31,7 @@ class CandidateWriter:
         remove_unfinished(folder)
 
     def is_due(self, frames: int, *, finished: bool) -> bool:
-        """Whether the version published at so many frames is one that will be scored."""
+        """Whether the version published at these global frames is one that will be scored."""
         return finished or frames >= self._due_frames
 
     def write(self, params: Any, frames: int) -> None:

@@ -48,7 +48,7 @@ def restore(
     serial_state: bool = False,
     updates: int | None = None,
 ) -> Resumed:
-    """The newest checkpoint, or that of so many updates; the fresh state where there is none."""
+    """The newest checkpoint, or that after `updates`; the fresh state where there is none."""
     restored = checkpointer.restore(fresh, named_arrays=serial_state, step=updates)
     if restored is None:
         return Resumed(fresh, StepCounter(), {})

@@ -20,7 +20,7 @@ from launch.tune.plan import Trial
 from report.final_scores import final_normalized
 from report.runs import read_run
 
-# A run that diverges ends within so many lines of saying so.
+# Lines of a log, from the end, among which a run that diverged says so.
 _LAST_WORDS = 20
 
 

@@ -40,14 +40,14 @@ class SlowLearner:
         elif self.name == "va":
             q = [v[y] + f[y, b] for b in range(NUM_ACTIONS)]
         else:
-            q = [v[y] + f[y, b] - self.centre(f, y) for b in range(NUM_ACTIONS)]
+            q = [v[y] + f[y, b] - self.center(f, y) for b in range(NUM_ACTIONS)]
         if self.policy is None:
             target = r + GAMMA * max(q)
         else:
             target = r + GAMMA * sum(self.policy[y, b] * q[b] for b in range(NUM_ACTIONS))
-        return target - GAMMA * self.centre(f, y) if self.name == "va" else target
+        return target - GAMMA * self.center(f, y) if self.name == "va" else target
 
-    def centre(self, f: np.ndarray, x: int) -> float:
+    def center(self, f: np.ndarray, x: int) -> float:
         return sum(self.nu[x, b] * f[x, b] for b in range(NUM_ACTIONS))
 
     def gradient(self, x: int, a: int, backup: float) -> tuple[np.ndarray, np.ndarray]:
@@ -59,7 +59,7 @@ class SlowLearner:
         elif self.name == "q":
             f[x, a] = self.f[x, a] - backup
         else:
-            error = self.v[x] + self.f[x, a] - self.centre(self.f, x) - backup
+            error = self.v[x] + self.f[x, a] - self.center(self.f, x) - backup
             v[x] = error
             for b in range(NUM_ACTIONS):
                 f[x, b] = error * ((a == b) - self.nu[x, b])

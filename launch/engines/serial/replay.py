@@ -71,7 +71,7 @@ class SerialReplay:
         del rows[: -self._item_rows]
 
     def sample(self, num_transitions: int) -> Transition:
-        """Batches of so many transitions together."""
+        """Batches that together have this number of transitions."""
         self.samples += num_transitions
         num_items = num_transitions // self._cut.item_transitions
         chosen = self._rng.integers(len(self._items), size=num_items)

@@ -24,14 +24,14 @@ _REQUEUE_TRIES, _REQUEUE_PAUSE = 20, 15  # a controller that restarts is back wi
 # A host that makes room, or that was killed by something else than Slurm, goes back to the queue.
 _BODY = """\
 {before}trap 'kill -USR1 "$host"' USR1
-trap 'cancelled=yes; kill -TERM "$host"' TERM
-cancelled=no
+trap 'canceled=yes; kill -TERM "$host"' TERM
+canceled=no
 {command} &
 host=$!
 while kill -0 "$host" 2>/dev/null; do wait "$host"; done
 wait "$host"
 code=$?
-if [ "$code" -gt 128 ] && [ "$cancelled" = no ] && [ "$SECONDS" -ge {crash_seconds} ]; then
+if [ "$code" -gt 128 ] && [ "$canceled" = no ] && [ "$SECONDS" -ge {crash_seconds} ]; then
     code={come_back}
 fi
 if [ "$code" -eq {come_back} ]; then
