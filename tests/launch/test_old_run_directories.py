@@ -17,7 +17,7 @@ FIXTURES = ROOT / "tests" / "fixtures"
 WAIT_SECONDS = 400.0  # bounds a hang
 UPDATES = 200  # made by either stored run
 # Of Reverb 0.7.2 on Python 3.10, and of Reverb 0.14.0 on 3.11.
-RUNS = ("run_of_0.1.0", "run_on_3.11")
+RUNS = ("run_of_0.1.0", "older_run_on_3.11")
 
 
 def vantage(*args: str) -> None:
