@@ -1,6 +1,7 @@
 """The wheel: what is in it, what it says of itself, and its command where all else is missing."""
 
 import email
+import json
 import os
 import pathlib
 import shutil
@@ -11,6 +12,7 @@ import zipfile
 
 import pytest
 
+from launch.commands.doctor.packages import PYTHONS
 from launch.versions import VERSION
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -75,7 +77,13 @@ def test_its_metadata_names_the_version_the_pythons_and_what_each_needs(wheel):
     assert metadata["Name"] == "vantage-rl"
     assert metadata["Version"] == VERSION
     assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Author"] == "The Vantage developers"
+    assert metadata["Description-Content-Type"] == "text/markdown"
     assert set(metadata["Requires-Python"].split(",")) == {">=3.10", "<3.12"}
+    classifiers = metadata.get_all("Classifier")
+    pythons = {line.rpartition(" ")[2] for line in classifiers if ":: Python :: 3." in line}
+    assert pythons == set(PYTHONS)
+    assert "Operating System :: POSIX :: Linux" in classifiers
     requirements = [line.replace('"', "'") for line in metadata.get_all("Requires-Dist")]
     assert "dm-reverb==0.14.0; python_version >= '3.11'" in requirements
     assert "dm-reverb==0.7.2; python_version < '3.11'" in requirements
@@ -88,33 +96,38 @@ def test_its_metadata_names_the_version_the_pythons_and_what_each_needs(wheel):
 
 
 @pytest.fixture(scope="module")
-def empty_environment(wheel, tmp_path_factory):
-    """An interpreter with the wheel and nothing else."""
+def vantage(wheel, tmp_path_factory):
+    """The command, where pip installed the wheel and there is nothing else."""
     folder = tmp_path_factory.mktemp("environment")
+    # Our own pip installs into it: one of its own would take longer to come than all the rest.
     venv.create(folder, with_pip=False)
-    (site,) = folder.glob("lib/python*/site-packages")
-    zipfile.ZipFile(wheel).extractall(site)
-    return folder / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python")
+    done = run(*pip, "install", "--no-deps", "--no-index", "--no-compile", wheel)
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(run(*pip, "list", "--format=json").stdout)
+    assert listed == [{"name": "vantage-rl", "version": VERSION}]
+    return folder / "bin" / "vantage"
 
 
-def test_where_everything_is_missing_the_doctor_says_what(empty_environment):
-    done = run(empty_environment, "-m", "launch", "doctor")
+def test_where_everything_is_missing_the_doctor_says_what(vantage):
+    done = run(vantage, "doctor")
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert "missing: numpy, " in done.stdout
-    assert "No module named 'jax'" in done.stdout
+    for name in ("jax", "reverb", "launchpad", "ale_py"):
+        assert f"No module named '{name}'" in done.stdout, name
     assert "`make setup` in a checkout" in done.stdout
     assert "needs fixing: packages" in done.stdout
 
 
 @pytest.mark.parametrize("args", [[], ["--help"], ["train"], ["train", "--serial"]])
-def test_where_everything_is_missing_other_commands_point_to_the_doctor(empty_environment, args):
-    done = run(empty_environment, "-m", "launch", *args)
+def test_where_everything_is_missing_other_commands_point_to_the_doctor(vantage, args):
+    done = run(vantage, *args)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("vantage: error: No module named")
     assert line.endswith("`vantage doctor` lists what is missing")
 
 
-def test_the_version_needs_no_packages(empty_environment):
-    assert run(empty_environment, "-m", "launch", "--version").stdout == f"vantage {VERSION}\n"
+def test_the_version_needs_no_packages(vantage):
+    assert run(vantage, "--version").stdout == f"vantage {VERSION}\n"
