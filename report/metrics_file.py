@@ -84,7 +84,7 @@ def fault_of(row: Row) -> str | None:
         return "no text as 'role'"
     for key in ("time", "frames"):
         value = _recorded(row.get(key))
-        if not isinstance(value, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             return f"no finite number as {key!r}"
         if not 0 <= value <= _MAX_COUNT:
             return f"a number out of bounds as {key!r}"
@@ -92,6 +92,16 @@ def fault_of(row: Row) -> str | None:
         if not is_metric(value):
             return f"neither a number nor a text as {key!r}"
     return None
+
+
+def recordable(row: Row) -> Row:
+    """A row without fault, as whoever records it can take it: nothing in it fails anywhere.
+
+    Whole frames, Python's numbers, and texts and names that can be seen. NaN and the infinities
+    stay: only files must do without.
+    """
+    values = {plain(key): _python_value(value) for key, value in row.items()}
+    return {**values, "time": float(row["time"]), "frames": int(row["frames"])}
 
 
 def encode_row(row: Row) -> bytes:
@@ -209,6 +219,12 @@ def _json_value(key: str, value: Any) -> Any:
 
 def _recorded(value: Any) -> Any:
     """A metric as the file has it; a number that is none, or beyond any, is no value."""
+    value = _python_value(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _python_value(value: Any) -> Any:
+    """A metric as a value of Python's own; a whole number that fits no counter is no value."""
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, bool) or value is None:
@@ -216,4 +232,4 @@ def _recorded(value: Any) -> Any:
     # NumPy's scalars are numbers too, but json takes only Python's.
     if isinstance(value, numbers.Integral):
         return int(value) if abs(int(value)) < 2**63 else None
-    return float(value) if math.isfinite(value) else None
+    return float(value)

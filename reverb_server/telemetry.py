@@ -108,16 +108,12 @@ class TelemetryReader:
 
     def _take(self, columns: Sequence[np.ndarray]) -> None:
         try:
-            row = decode_row(*columns)
+            self._rows.append(decode_row(*columns))
         except (TypeError, ValueError, RecursionError):
-            row = None
-        if isinstance(row, dict):
-            self._rows.append(row)
-            return
-        # Anyone can reach the table; what is no row of ours must not end the reader.
-        if self.junk_rows == 0:
-            logging.error("telemetry holds rows that are none of this run's; dropping them")
-        self.junk_rows += 1
+            # Anyone can reach the table; what is no row of ours must not end the reader.
+            if self.junk_rows == 0:
+                logging.error("telemetry holds rows that are none of this run's; dropping them")
+            self.junk_rows += 1
 
 
 def encode_row(row: dict[str, Any]) -> np.ndarray:
@@ -139,4 +135,8 @@ def decode_row(data: np.ndarray) -> dict[str, Any]:
     """The row that `encode_row` was given; ValueError for what it cannot have made."""
     if data.dtype != np.uint8 or data.nbytes != tables.TELEMETRY_ROW_BYTES:
         raise ValueError(f"{data.dtype}{list(data.shape)} is no row")
-    return json.loads(data.tobytes().rstrip(b"\0"))
+    row = json.loads(data.tobytes().rstrip(b"\0"))
+    # Rows are flat. What is nested could be read here, and be too deep for who has less stack left.
+    if not isinstance(row, dict) or any(isinstance(v, (list, dict)) for v in row.values()):
+        raise ValueError("what it holds is no row")
+    return row

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
@@ -84,5 +85,6 @@ def _event(row: Row) -> Event:
     summary = Summary()
     for key, value in row.items():
         if key not in _NOT_SCALARS and isinstance(value, numbers.Real):
-            summary.MergeFrom(scalar_pb(f"{row['role']}/{key}", float(value)))
+            with np.errstate(over="ignore"):  # beyond a float32 is infinite, and no news
+                summary.MergeFrom(scalar_pb(f"{row['role']}/{key}", float(value)))
     return Event(wall_time=row["time"], step=row["frames"], summary=summary)

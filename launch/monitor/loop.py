@@ -9,7 +9,7 @@ count is reported when it works again or the monitor ends.
 import sys
 from collections.abc import Callable, Mapping
 
-from report.metrics_file import Row, fault_of
+from report.metrics_file import Row, fault_of, recordable
 from report.plain_text import plain
 
 PERIOD_SECONDS = 1.0
@@ -17,6 +17,7 @@ PERIOD_SECONDS = 1.0
 _FIRST_RETRY_PASSES = 10
 _LAST_RETRY_PASSES = 320
 _SHOWN = 200  # characters of a faulty row
+_MAX_REPORTED = 20  # kinds of faults: a stranger can think of any number of them
 
 
 def run_monitor(
@@ -114,10 +115,10 @@ class _Sink:
 
 
 class _RowCheck:
-    """Lets only rows through that every sink can take.
+    """Lets only rows through that every sink can take, and as every sink can take them.
 
     One faulty sender must not cost the rows of all others, so its rows are dropped, not raised on.
-    The first of each kind is reported when it comes, their number at the end.
+    The first of each kind is reported when it comes, up to a limit; their number at the end.
     """
 
     def __init__(self) -> None:
@@ -129,10 +130,10 @@ class _RowCheck:
         for row in rows:
             fault = fault_of(row)
             if fault is None:
-                good.append(row)
+                good.append(recordable(row))
                 continue
             self._num_dropped += 1
-            if fault not in self._reported:
+            if fault not in self._reported and len(self._reported) < _MAX_REPORTED:
                 self._reported.add(fault)
                 _report(f"dropping rows with {fault}, such as {plain(repr(row), limit=_SHOWN)}")
         return good

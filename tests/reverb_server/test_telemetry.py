@@ -88,7 +88,7 @@ def test_a_reader_whose_server_went_away_half_way_keeps_what_came_and_does_not_h
     assert [row["i"] for row in reader.drain(timeout_seconds=60.0)] == [1]
 
 
-@pytest.mark.parametrize("junk", [b"A" * 8, b"\xff" * 8, b"[1]", b"3", b"[" * 2000])
+@pytest.mark.parametrize("junk", [b"A" * 8, b"\xff" * 8, b"[1]", b"3", b"[" * 2000, b'{"a": []}'])
 def test_a_row_that_cannot_be_read_is_counted_and_the_others_arrive(
     make_server: MakeServer, connect: Connect, junk: bytes
 ) -> None:

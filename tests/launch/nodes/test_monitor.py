@@ -1,10 +1,13 @@
 """The monitor node, and what a stranger's rows cannot do to it."""
 
+import contextlib
+import math
 import pathlib
 
 import pytest
 import reverb
 
+from launch.monitor.events import EventWriter
 from launch.monitor.loop import run_monitor
 from launch.monitor.snapshot import RunState
 from launch.nodes.monitor import Drain
@@ -13,6 +16,7 @@ from launch.replay import replay_limit
 from report.metrics_file import MetricsFile, read_rows
 from reverb_server import tables
 from reverb_server.telemetry import TelemetryWriter
+from tests.launch.monitor.event_files import read_events
 from tests.launch.tiny_run import tiny_config
 
 MOST_FRAMES = 10_000
@@ -41,7 +45,10 @@ def recorded(client: reverb.Client, folder: pathlib.Path, strangers: list[dict])
     assert client.server_info(timeout=5)[tables.TELEMETRY].current_size == 2 + len(strangers)
     metrics = MetricsFile(folder / "metrics.jsonl")
     drain = Drain(client, most_frames=MOST_FRAMES)
-    run_monitor(drain=drain, should_stop=lambda _: True, sinks={"metrics": metrics.append})
+    with contextlib.closing(EventWriter(folder)) as events:
+        sinks = {"metrics": metrics.append, "events": events.append}
+        run_monitor(drain=drain, should_stop=lambda _: True, sinks=sinks)
+    assert read_events(folder)["replay/size"][-1][1] == 7.0
     return list(read_rows(metrics.path))
 
 
@@ -65,3 +72,16 @@ def test_numbers_of_any_size_can_be_recorded_read_and_shown(client, tmp_path, nu
     state = RunState(total_frames=MOST_FRAMES, target_samples_per_insert=8.0)
     state.add(rows)
     assert state.snapshot().frames <= MOST_FRAMES
+
+
+ANYTHING = (1.5, -3, True, None, "text", 10**400, -(10**400), 2**63, 1.7e308, math.nan, math.inf)
+
+
+@pytest.mark.parametrize("key", ["loss", "frames", "time", "role", "\ud800", "nul\0", "two\nlines"])
+def test_a_row_may_hold_anything_and_costs_no_other_row(client, tmp_path, key):
+    values = [*ANYTHING, "\ud800", "\x1b[2J", [1], {"a": [[]]}]
+    rows = recorded(client, tmp_path, [{"frames": 500, key: value} for value in values])
+    assert (rows[0]["loss"], rows[-1]["size"]) == (0.5, 7)
+    for row in rows:
+        assert all(text.isprintable() for text in [*row, *row.values()] if isinstance(text, str))
+        assert type(row["frames"]) is int and row["frames"] <= MOST_FRAMES
