@@ -7,6 +7,7 @@ a flat dict with "time" (unix seconds), "role", "frames" (global) and the role's
     events.py      rows -> TensorBoard event files
     follow.py      metrics.jsonl as it grows -> rows, for a view in another process
     snapshot.py    rows -> a typed snapshot of the run (pure)
+    rate.py        how fast frames come, of the rows of a clock
     run_phase.py   what the run as a whole is doing, for whoever knows more than its rows
     display.py     the file and the phase, shown by a view as the run goes on
     view.py        a view for this terminal: live_view.py draws a snapshot in place,

@@ -8,20 +8,26 @@ metrics.jsonl), and stays visible as such: a diverged loss must not look like a 
 import collections
 import math
 import numbers
+import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from launch.monitor.rate import Progress
 from launch.monitor.run_phase import RunPhase
 from report.metrics_file import Row
 
-_RATE_WINDOW_SECONDS = 60.0
-# A jump this long between two rows is a run that was stopped and resumed (or a clock that was set).
-_RESUMED_AFTER_SECONDS = 600.0
 NUM_RETURNS = 20
 # A learner that reports is never silent for longer than this.
 _MISSED_REPORTS = 3
 _OLD_SECONDS = 30.0
 _LEARNER_RATES = ("updates_per_second", "data_wait_fraction")
+# All that is kept of a row. Strangers may send rows, of any role and with any keys.
+_KEPT = {
+    "learner": ("time", "updates", "loss", "samples_per_insert", "params_version", *_LEARNER_RATES),
+    "replay": ("size", "bytes", "checkpoint_seconds", "checkpoint_bytes", "samples_per_insert"),
+}
+_KEPT_OF_ACTORS = ("frames_per_second", "params_age_seconds", "insert_wait_fraction", "epsilon")
+_ACTOR = re.compile("actor/(0|[1-9][0-9]{0,3})")  # a picture of more of them is none
 
 
 class Actor(NamedTuple):
@@ -117,7 +123,7 @@ class RunState:
         self._total_frames = total_frames
         self._target_samples_per_insert = target_samples_per_insert
         self._time: float | None = None
-        self._progress = _Progress()
+        self._progress = Progress()
         self._progress_is_learners = False
         self._latest: dict[str, dict[str, float]] = {}
         self._heard_at: dict[str, float] = {}
@@ -157,26 +163,21 @@ class RunState:
     def _add(self, row: Row) -> None:
         role, time, frames = row["role"], float(row["time"]), int(row["frames"])
         self._time = time if self._time is None else max(self._time, time)
-        # On the newest clock, not the sender's own: a host whose clock is behind is not silent.
-        self._heard_at[role] = self._time
-        values = {key: _number(value) for key, value in row.items() if _is_number(value)}
-        self._latest.setdefault(role, {}).update(values)
+        kept = _KEPT_OF_ACTORS if _ACTOR.fullmatch(role) else _KEPT.get(role)
+        if kept is not None:
+            # On the newest clock, not the sender's own: a host whose clock is behind is not silent.
+            self._heard_at[role] = self._time
+            self._latest.setdefault(role, {}).update(_numbers(row, kept))
         self._add_progress(role, time, frames)
-        if "episode_return" in values:
-            self._returns.append(values["episode_return"])
+        for value in _numbers(row, ("episode_return",)).values():
+            self._returns.append(value)
             self._num_episodes += 1
-        if "eval_return" in values:
-            self._evaluation = Evaluation(
-                mean_return=values["eval_return"],
-                episodes=_count(values.get("eval_episodes")),
-                human_normalized=values.get("human_normalized"),
-                frames=frames,
-            )
+        self._evaluation = _evaluation(row) or self._evaluation
 
     def _add_progress(self, role: str, time: float, frames: int) -> None:
         if role == "learner":
             if not self._progress_is_learners:
-                self._progress = _Progress()
+                self._progress = Progress()
                 self._progress_is_learners = True
             self._progress.add(time, frames)
         elif not self._progress_is_learners:
@@ -228,38 +229,6 @@ class RunState:
         )
 
 
-class _Progress:
-    """Frames over the row time of one clock, and their mean rate over the last minute."""
-
-    def __init__(self) -> None:
-        self.frames = 0
-        self._points: collections.deque[tuple[float, int]] = collections.deque()
-
-    def add(self, time: float, frames: int) -> None:
-        self.frames = frames
-        if self._points:
-            last_time, last_frames = self._points[-1]
-            # A step back is a learner that went back to its checkpoint: no rate spans that.
-            if frames < last_frames or abs(time - last_time) > _RESUMED_AFTER_SECONDS:
-                self._points.clear()
-            elif time <= last_time:
-                self._points[-1] = (last_time, frames)
-                return
-        self._points.append((time, frames))
-        # Two points always stay, however rare the rows are.
-        while len(self._points) > 2 and self._points[1][0] <= time - _RATE_WINDOW_SECONDS:
-            self._points.popleft()
-
-    def begin_rate(self) -> None:
-        self._points.clear()
-
-    def frames_per_second(self) -> float | None:
-        if len(self._points) < 2:
-            return None
-        (first_time, first_frames), (last_time, last_frames) = self._points[0], self._points[-1]
-        return (last_frames - first_frames) / (last_time - first_time)
-
-
 def _eta_seconds(frames: int, total_frames: int, rate: float | None) -> float | None:
     if frames >= total_frames:
         return 0.0
@@ -279,12 +248,27 @@ def _is_actor(role: str) -> bool:
     return role.startswith("actor/")
 
 
-def _is_number(value: Any) -> bool:
-    return value is None or isinstance(value, numbers.Real)
+def _evaluation(row: Row) -> Evaluation | None:
+    """The evaluation that a row tells of, if it does."""
+    values = _numbers(row, ("eval_return", "eval_episodes", "human_normalized"))
+    if "eval_return" not in values:
+        return None
+    return Evaluation(
+        mean_return=values["eval_return"],
+        episodes=_count(values.get("eval_episodes")),
+        human_normalized=values.get("human_normalized"),
+        frames=int(row["frames"]),
+    )
 
 
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
+def _numbers(row: Row, keys: Iterable[str]) -> dict[str, float]:
+    """The numbers under these keys; one that is no number is NaN, and what is text is left out."""
+    values = {key: row[key] for key in keys if key in row}
+    return {
+        key: math.nan if value is None else float(value)
+        for key, value in values.items()
+        if value is None or isinstance(value, numbers.Real)
+    }
 
 
 def _count(value: float | None) -> int | None:

@@ -1,6 +1,8 @@
 """Rows folded into the state of a run. Time is what the rows say."""
 
 import math
+import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
@@ -177,3 +179,33 @@ def test_rows_from_before_the_last_start_give_no_rate_to_it() -> None:
 def test_a_finished_run_has_eta_zero_without_rates_too() -> None:
     finished = snapshot_of([learner_row(0.0, 100)], total_frames=100)
     assert finished.without_rates().eta_seconds == 0.0
+
+
+def test_rows_of_strangers_fill_no_memory() -> None:
+    def flood(number: int) -> Iterator[Row]:
+        for i in range(number):
+            keys = {f"{i}-{k}": 1.0 for k in range(3)}
+            yield {"time": float(i), "role": f"actor/{i}", "frames": 1, "epsilon": 0.5, **keys}
+            yield {"time": float(i), "role": f"nobody/{i}", "frames": 1, **keys}
+            # The clock hardly moves, so nothing ever leaves the window of the rate.
+            yield learner_row(time=1e-6 * i, frames=i, **keys)
+
+    state = RunState(total_frames=10**6, target_samples_per_insert=8.0)
+    state.add(flood(11_000))
+    tracemalloc.start()
+    state.add(flood(14_000))
+    grown_bytes = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert grown_bytes < 1 << 20
+    snapshot = state.snapshot()
+    assert (len(snapshot.actors), snapshot.frames) == (10_000, 13_999)
+
+
+@pytest.mark.parametrize("role", ["actor/", "actor/x", "actor/-1", "actor/01", "actor/\u0663"])
+def test_an_actor_has_a_number(role: str) -> None:
+    assert snapshot_of([{"time": 1.0, "role": role, "frames": 4, "epsilon": 0.5}]).actors == ()
+
+
+def test_a_rate_of_many_rows_a_second_is_that_of_few() -> None:
+    often = [learner_row(time=0.001 * k, frames=k) for k in range(10_000)]
+    assert snapshot_of(often).frames_per_second == pytest.approx(1000.0, rel=0.01)
