@@ -4,6 +4,9 @@ import dataclasses
 
 from launch.config import Config
 
+# Actor hosts that a run in a cluster can be scaled to: a key is 1.6 kB, a Secret 1 MiB.
+MAX_CLUSTER_HOSTS = 500
+
 
 @dataclasses.dataclass(frozen=True)
 class NodeName:

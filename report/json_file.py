@@ -5,6 +5,7 @@ memory, and no text that comes out of one has control characters in it.
 """
 
 import json
+import math
 import os
 import pathlib
 import stat
@@ -21,11 +22,11 @@ def open_plain_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Opens a file to read its bytes; raises OSError for what is none, such as a pipe."""
     # Without O_NONBLOCK, opening a pipe waits until someone writes to it.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    file = os.fdopen(descriptor, "rb")
+    # Before a file is made of it: of a folder there is none.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
+        os.close(descriptor)
         raise OSError(None, "not a plain file", os.fspath(path))
-    return file
+    return os.fdopen(descriptor, "rb")
 
 
 def read_json(path: pathlib.Path) -> Any:
@@ -51,6 +52,19 @@ def load_json(text: bytes) -> Any:
         return json.loads(text.decode())
     except RecursionError:
         raise ValueError("is nested too deeply") from None
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON that every program reads: numbers that it does not have are null."""
+    return json.dumps(_finite(value), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_flat(value: Any, levels: int) -> bool:

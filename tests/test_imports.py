@@ -35,7 +35,7 @@ ROOMS = (
     ("bounds", "flag_types", "machine", "names", "trust"),
     ("config",),
     ("config_json", "layout", "replay", "scores", "seeds"),
-    ("memory_need", "run_dir"),
+    ("memory_need", "node_status", "run_dir"),
     ("config_checks",),
     ("stored",),
     ("build",),

@@ -1,7 +1,6 @@
 """`vantage status` of a run in a Kubernetes cluster: its pods, and what the learner's host says."""
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from launch.engines.kubernetes.inside import run_in, running_learner
 from launch.engines.record import EngineRecord
 from launch.errors import ExitCode, InputError
 from launch.terminal import make_console, say, warn
-from report.json_file import parse_json
+from report.json_file import json_text, parse_json
 
 
 def cluster_status(run: pathlib.Path, record: EngineRecord, as_json: bool) -> ExitCode:
@@ -22,7 +21,7 @@ def cluster_status(run: pathlib.Path, record: EngineRecord, as_json: bool) -> Ex
     jobs, pods = cluster.jobs(record), cluster.pods(record)
     said = _ask_learner(record, as_json)
     if as_json:
-        print(json.dumps({**_found(said, jobs), "run": str(run), **_listed(jobs, pods)}))
+        print(json_text({**_found(said, jobs), "run": str(run), **_listed(jobs, pods)}))
         return ExitCode.DONE
     say(f"{run}: {_state(jobs)}")
     if pods:

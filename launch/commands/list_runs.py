@@ -4,7 +4,6 @@ A folder may hold anything: what cannot be read of a run is left open, and a run
 what was run is named with the reason.
 """
 
-import json
 import pathlib
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from launch.monitor.units import UNKNOWN, format_count
 from launch.run_dir import RunDir
 from launch.supervise.status_file import HostStatus, read_statuses
 from launch.terminal import make_console, say, warn
+from report.json_file import json_text
 from report.plain_text import plain
 from report.run_config import DamagedConfigError, RunConfig, read_run_config
 from report.runs import run_folders
@@ -41,7 +41,7 @@ def list_runs(folder: pathlib.Path, as_json: bool) -> ExitCode:
     statuses = read_statuses([RunDir(run.path) for run in found])
     runs = [_with_state(run, status) for run, status in zip(found, statuses, strict=True)]
     if as_json:
-        print(json.dumps([_as_json(run) for run in runs]))
+        print(json_text([_as_json(run) for run in runs]))
         return ExitCode.DONE
     if not runs:
         say(f"no runs in {folder}")

@@ -1,6 +1,6 @@
 """`vantage status RUN`: the nodes of a run, its rates and its last evaluation."""
 
-import json
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,10 +18,12 @@ from launch.monitor.follow import recent_rows
 from launch.monitor.host_rows import hosts_by_telemetry
 from launch.monitor.plain_view import format_line
 from launch.monitor.snapshot import RunState, Snapshot
+from launch.node_status import NodeStatus
 from launch.run_dir import RunDir
 from launch.supervise.status_file import HostStatus, read_hosts
 from launch.terminal import make_console, say, warn
 from report.duration import duration_text
+from report.json_file import json_text
 
 
 class _Seen(NamedTuple):
@@ -42,7 +44,7 @@ def status(run: pathlib.Path, as_json: bool) -> ExitCode:
         return cluster_status(run, record, as_json)
     seen = _look_at(run)
     if as_json:
-        print(json.dumps(_as_json(seen)))
+        print(json_text(_as_json(seen)))
     else:
         _print(seen)
     return ExitCode.DONE
@@ -60,6 +62,8 @@ def _look_at(run: pathlib.Path) -> _Seen:
         state.add_since(rows, 0.0 if learner is None else learner.started)
     except ValueError as error:
         raise InputError(str(error)) from None
+    except OSError as error:
+        raise InputError(f"{run_dir.metrics_file} cannot be read: {error.strerror}") from None
     snapshot = state.snapshot()
     if learner is None or not learner.alive:
         snapshot = snapshot.without_rates()
@@ -104,7 +108,7 @@ def _as_json(seen: _Seen) -> dict[str, Any]:
             {"host": host.host, "state": host.state, "problem": host.problem} for host in seen.hosts
         ],
         "nodes": [
-            {**node, "progress_age_seconds": _progress_age(host, node)}
+            {**dataclasses.asdict(node), "progress_age_seconds": _progress_age(host, node)}
             for host in seen.hosts
             for node in host.nodes
         ],
@@ -141,22 +145,20 @@ def _node_table(seen: _Seen) -> Table:
     for host in seen.hosts:
         for node in host.nodes:
             # Of a host that fell silent nobody knows what its nodes do.
-            state = node["state"] if host.state != "dead" else "lost"
+            state = node.state if host.state != "dead" else "lost"
             age = _progress_age(host, node)
             cells = (
-                *(node[key] for key in ("role", "index", "host", "pid")),
-                state,
-                node["restarts"],
-                node.get("progress"),
+                *(node.role, node.index, node.host, node.pid, state, node.restarts),
+                node.progress,
                 None if age is None else duration_text(age),
             )
             table.add_row(*("-" if cell is None else str(cell) for cell in cells))
     return table
 
 
-def _progress_age(host: HostStatus, node: dict[str, Any]) -> float | None:
+def _progress_age(host: HostStatus, node: NodeStatus) -> float | None:
     """Seconds since a node last made progress; None where nobody can tell."""
-    age = node.get("progress_age_seconds")
+    age = node.progress_age_seconds
     if age is None or host.alive:
         return age
     return None if host.silent_seconds is None else age + host.silent_seconds

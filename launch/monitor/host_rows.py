@@ -5,27 +5,23 @@ send what their supervisor wrote, a row for each node, and the monitor puts the 
 then on, `vantage status` sees no difference.
 """
 
+import dataclasses
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
+from launch.bounds import Bounds
+from launch.config_json import known_from_json
+from launch.layout import MAX_CLUSTER_HOSTS
+from launch.node_status import HostReport, NodeStatus, from_json, from_row, to_json
 from launch.run_dir import RunDir
 from report.atomic_file import write_atomically
+from report.json_file import read_json
 from report.metrics_file import Row
 
-_ROLE = re.compile(r"host/(\d{1,5})")
-_NODE = "node_"
-_ABOUT_HOST = (
-    *("state", "host", "machine", "pid", "pid_start", "job", "started", "updated", "beat"),
-    "problem",
-)
-_ABOUT_NODE = (
-    *("role", "index", "host", "pid", "state", "restarts", "exit_code", "progress"),
-    "progress_age_seconds",
-)
-# Of all hosts together. Whoever has a key can send rows, and none may fill the memory.
-_MAX_NODES = 20_000
+_ROLE = re.compile(r"host/([0-9]{1,5})")
+_NUMBER = Bounds(0, 10_000)
 
 
 def role_of(host: int) -> str:
@@ -33,13 +29,30 @@ def role_of(host: int) -> str:
     return f"host/{host}"
 
 
-def rows_of(status: dict[str, Any]) -> list[Row]:
-    """A host's status as rows: flat, and each small enough whatever the number of nodes."""
-    about_host = {key: status.get(key) for key in _ABOUT_HOST}
-    return [
-        {**about_host, **{f"{_NODE}{key}": node.get(key) for key in _ABOUT_NODE}}
-        for node in status["nodes"]
-    ]
+@dataclasses.dataclass(frozen=True)
+class _ActorHosts:
+    """The actor hosts that a run can have: whoever can send rows could make up others."""
+
+    actor_hosts: Annotated[int, _NUMBER] = 0
+    actors_per_host: Annotated[int, _NUMBER] = 0
+
+    def has(self, host: int, node: NodeStatus) -> bool:
+        """Whether there is such a host, and such a node on it."""
+        first = host * self.actors_per_host
+        indices = {"actor": range(first, first + self.actors_per_host), "tunnel": (host,)}
+        return host < self.actor_hosts and node.index in indices.get(node.role, ())
+
+
+def _actor_hosts(run_dir: RunDir) -> _ActorHosts:
+    """Those of the run's record; a local run has neither."""
+    try:
+        stored = read_json(run_dir.engine_file)
+        hosts = known_from_json(_ActorHosts, stored["hosts"], "engine")
+        # A cluster may have been asked for more since, where this directory is not.
+        is_scaled = stored["engine"] == "kubernetes"
+    except (OSError, ValueError, KeyError, TypeError):
+        return _ActorHosts()
+    return dataclasses.replace(hosts, actor_hosts=MAX_CLUSTER_HOSTS) if is_scaled else hosts
 
 
 class HostFiles:
@@ -47,42 +60,45 @@ class HostFiles:
 
     def __init__(self, run_dir: RunDir):
         self._run_dir = run_dir
-        self._nodes: dict[int, dict[tuple[str, int], dict[str, Any]]] = {}
-        self._num_nodes = 0
+        self._hosts = _actor_hosts(run_dir)
+        self._nodes: dict[int, dict[tuple[str, int], NodeStatus]] = {}
+        self.num_dropped = 0  # rows of hosts, or nodes, that the run does not have
 
     def take(self, rows: Sequence[Row]) -> list[Row]:
         """Writes what rows of hosts say; returns the others."""
-        others, newest = [], {}
+        others: list[Row] = []
+        newest: dict[int, HostReport] = {}
         for row in rows:
             found = _ROLE.fullmatch(row["role"]) if isinstance(row.get("role"), str) else None
             if found is None:
                 others.append(row)
-            elif self._keep(int(found[1]), row):
-                newest[int(found[1])] = row
-        for host, row in newest.items():
-            self._write(host, row)
+                continue
+            host = int(found[1])
+            report = self._keep(host, row)
+            if report is None:
+                self.num_dropped += 1
+            else:
+                newest[host] = report
+        for host, report in newest.items():
+            self._write(host, report)
         return others
 
-    def _keep(self, host: int, row: Row) -> bool:
-        """Whether the row is one of a host's; what it says of a node is kept."""
-        role, index = row.get("node_role"), row.get("node_index")
-        if not isinstance(role, str) or not isinstance(index, int):
-            return False
-        nodes = self._nodes.setdefault(host, {})
-        if (role, index) not in nodes:
-            if self._num_nodes >= _MAX_NODES:
-                return False
-            self._num_nodes += 1
-        nodes[role, index] = {key: row.get(f"{_NODE}{key}") for key in _ABOUT_NODE}
-        return True
+    def _keep(self, host: int, row: Row) -> HostReport | None:
+        """What a row says of its host, if it is one of the run's; of a node it is kept."""
+        try:
+            report, node = from_row(row)
+        except ValueError:
+            return None
+        if not self._hosts.has(host, node):
+            return None
+        self._nodes.setdefault(host, {})[node.role, node.index] = node
+        return report
 
-    def _write(self, host: int, row: Row) -> None:
-        status = {key: row.get(key) for key in _ABOUT_HOST}
+    def _write(self, host: int, report: HostReport) -> None:
         path = self._run_dir.host_file(host)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        nodes = list(self._nodes[host].values())
-        text = json.dumps({**status, "nodes": nodes, "by_telemetry": True}, indent=1)
-        write_atomically(path, text)
+        said = to_json(report, list(self._nodes[host].values()))
+        write_atomically(path, json.dumps({**said, "by_telemetry": True}, indent=1))
 
 
 def forget_hosts(run_dir: RunDir) -> None:
@@ -93,12 +109,14 @@ def forget_hosts(run_dir: RunDir) -> None:
 
 def hosts_by_telemetry(run_dir: RunDir) -> list[int]:
     """Actor hosts that were alive when they last said something by telemetry, and only so."""
-    found = []
-    for path in sorted(run_dir.host_file(0).parent.glob("actor-*.json")):
-        try:
-            stored = json.loads(path.read_text())
-            if stored.get("by_telemetry") and stored["state"] in ("running", "stopping"):
-                found.append(int(path.stem.removeprefix("actor-")))
-        except (OSError, ValueError, KeyError, AttributeError):
-            continue  # a file that nobody can read says nothing
-    return found
+    hosts = range(_actor_hosts(run_dir).actor_hosts)
+    return [host for host in hosts if _is_up(run_dir, host)]
+
+
+def _is_up(run_dir: RunDir, host: int) -> bool:
+    try:
+        stored = read_json(run_dir.host_file(host))
+        report, _ = from_json(stored)
+    except (OSError, ValueError):
+        return False  # a file that nobody can read says nothing
+    return report.is_up and stored.get("by_telemetry") is True

@@ -12,7 +12,8 @@ from typing import Any
 
 import reverb
 
-from launch.monitor.host_rows import role_of, rows_of
+from launch.monitor.host_rows import role_of
+from launch.node_status import from_json, to_row
 from report.json_file import read_json
 from reverb_server.telemetry import TelemetryWriter
 
@@ -34,15 +35,11 @@ def send_status(
 ) -> None:
     """Sends what the supervisor wrote last, if this actor is the one to speak."""
     try:
-        status = read_json(status_file)
-        playing = [n["index"] for n in status["nodes"] if _plays(n)]
+        said, nodes = from_json(read_json(status_file))
+        playing = [n.index for n in nodes if n.role == "actor" and n.state == "running"]
         if playing and min(playing) == own_index:
-            for row in rows_of(status):
-                report(row)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            for node in nodes:
+                report(to_row(said, node))
+    except (OSError, ValueError) as error:
         # The disk of the host is full, say: others see it fall silent, and it plays on.
         logging.warning("cannot tell of this host: %s", error)
-
-
-def _plays(node: dict[str, Any]) -> bool:
-    return node["role"] == "actor" and node["state"] == "running"

@@ -15,6 +15,7 @@ import psutil
 
 from launch.config import Config
 from launch.invocation import vantage_command
+from launch.node_status import NodeStatus
 from launch.profile.rehearsal import Pretence, rehearsal_command
 from launch.profile.timing import core_seconds
 from launch.run_dir import RunDir
@@ -147,7 +148,7 @@ def _watch(
 @contextlib.contextmanager
 def _held_still(run_dir: RunDir) -> Iterator[None]:
     """Stops the nodes where they are; all of them, so that none waits for another."""
-    nodes = [psutil.Process(node["pid"]) for node in _nodes(run_dir)]
+    nodes = [psutil.Process(node.pid) for node in _nodes(run_dir)]
     try:
         for node in nodes:
             node.suspend()
@@ -215,11 +216,11 @@ def _core_seconds(run_dir: RunDir) -> dict[str, list[float]]:
     found = defaultdict(list)
     for node in _nodes(run_dir):
         with contextlib.suppress(psutil.NoSuchProcess):  # between two lives; the rates tell
-            found[node["role"]].append(core_seconds(psutil.Process(node["pid"])))
+            found[node.role].append(core_seconds(psutil.Process(node.pid)))
     return dict(found)
 
 
-def _nodes(run_dir: RunDir) -> list[Row]:
+def _nodes(run_dir: RunDir) -> list[NodeStatus]:
     status = read_status(run_dir)
     if status is None:
         raise RunFailedError("the run wrote no status")

@@ -9,10 +9,11 @@ import json
 import os
 import pathlib
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from launch.machine.host_name import this_host
+from launch.node_status import HostReport, NodeStatus, from_json, to_json
 from launch.run_dir import RunDir
 from launch.supervise.file_age import file_age_seconds
 from launch.supervise.proc_stat import start_of, this_machine
@@ -23,9 +24,7 @@ from report.json_file import read_json
 SILENT_SECONDS = 60.0
 _WATCH_SECONDS = 15.0  # the same for someone who asks and waits for the answer
 _POLL_SECONDS = 0.2
-_ALIVE = ("running", "stopping")
 JOB_VARIABLE = "SLURM_JOB_ID"
-_TOO_LARGE = 2**40  # for pids, counts, and seconds since 1970
 _beats = itertools.count(1)
 
 
@@ -40,7 +39,7 @@ class HostStatus(NamedTuple):
     started: float  # when it began, by the clock of its host
     updated: float  # when it wrote, by the same clock
     silent_seconds: float | None  # since then; None if it lives, or where nobody can tell
-    nodes: list[dict[str, Any]]
+    nodes: list[NodeStatus]
     problem: str | None  # why the host could not join, or why its file cannot be read
 
 
@@ -49,24 +48,42 @@ def write_host_status(
     state: str,
     *,
     started: float,
-    nodes: Sequence[dict[str, Any]] = (),
+    nodes: Sequence[NodeStatus] = (),
     problem: str | None = None,
 ) -> None:
     """Replaces what this process said before; `problem` is why the host could not join."""
-    status = {
-        "state": state,
-        "host": this_host(),
-        "machine": this_machine(),
-        "pid": os.getpid(),
-        "pid_start": start_of(os.getpid()),
-        "job": os.environ.get(JOB_VARIABLE),
-        "started": started,
-        "updated": time.time(),
-        "beat": next(_beats),  # changes with every word, whatever the clock does
-        "nodes": list(nodes),
-        "problem": problem,
-    }
-    write_atomically(path, json.dumps(status, indent=1))
+    report = HostReport(
+        state=state,
+        host=this_host(),
+        machine=this_machine(),
+        pid=os.getpid(),
+        pid_start=start_of(os.getpid()),
+        job=os.environ.get(JOB_VARIABLE),
+        started=started,
+        updated=time.time(),
+        beat=next(_beats),
+        problem=problem,
+    )
+    write_atomically(path, json.dumps(to_json(report, nodes), indent=1))
+
+
+class StatusWriter:
+    """A host's status file while it is at work: a full disk is said once, and ends nothing."""
+
+    def __init__(self, path: pathlib.Path, say: Callable[[str], None]):
+        self._path, self._say = path, say
+        self._started = time.time()
+        self._problem: str | None = None
+
+    def write(self, state: str, nodes: Sequence[NodeStatus]) -> None:
+        """Replaces what was said before, where that can be done."""
+        try:
+            write_host_status(self._path, state, started=self._started, nodes=nodes)
+            self._problem = None
+        except OSError as error:
+            if error.strerror != self._problem:
+                self._say(f"cannot write {self._path}: {error.strerror}")
+            self._problem = error.strerror
 
 
 def read_status(run_dir: RunDir) -> HostStatus | None:
@@ -90,21 +107,22 @@ def read_statuses(run_dirs: Sequence[RunDir]) -> list[HostStatus | None]:
 
 
 class _Words(NamedTuple):
-    """What a file says; `stored` is None if it cannot be read, for a `problem`."""
+    """What a file says; `report` is None if it cannot be read, for a `problem`."""
 
-    stored: dict[str, Any] | None
+    report: HostReport | None
+    nodes: list[NodeStatus]
     problem: str | None = None
 
     @property
     def lives(self) -> bool | None:
         """Whether the process that wrote this is alive; None where that is not to be seen."""
-        if self.stored is None:
+        said = self.report
+        if said is None:
             return None
-        if self.stored["state"] not in _ALIVE:
+        if not said.is_up:
             return False
-        machine, start = self.stored.get("machine"), self.stored.get("pid_start")
-        if machine and machine == this_machine() and start is not None:
-            return start_of(self.stored["pid"]) == start
+        if said.machine and said.machine == this_machine() and said.pid_start is not None:
+            return start_of(said.pid) == said.pid_start
         return None
 
 
@@ -121,7 +139,7 @@ def _read_all(paths: Sequence[pathlib.Path]) -> list[HostStatus | None]:
             if words is not None and words != first[i]:
                 # Whoever writes is alive, unless it just wrote that it has ended.
                 lives = words.lives
-                answers[i] = words.stored is not None if lives is None else lives
+                answers[i] = words.report is not None if lives is None else lives
                 newest[i] = words
     return [
         None if words is None else _host_status(paths[i], words, alive=answers[i] is True)
@@ -130,48 +148,32 @@ def _read_all(paths: Sequence[pathlib.Path]) -> list[HostStatus | None]:
 
 
 def _host_status(path: pathlib.Path, words: _Words, *, alive: bool) -> HostStatus:
-    stored = words.stored
+    said = words.report
     silent_seconds = None if alive else file_age_seconds(path)
-    if stored is None:
+    if said is None:
         return HostStatus(
             alive, "unknown", "?", 0, None, 0.0, 0.0, silent_seconds, [], words.problem
         )
-    unfinished = stored["state"] in _ALIVE
     return HostStatus(
         alive=alive,
-        state="dead" if unfinished and not alive else stored["state"],
-        host=stored["host"],
-        pid=stored["pid"],
-        job=stored.get("job"),
-        started=stored.get("started", 0.0),
-        updated=stored["updated"],
+        state="dead" if said.is_up and not alive else said.state,
+        host=said.host,
+        pid=said.pid,
+        job=said.job,
+        started=said.started,
+        updated=said.updated,
         silent_seconds=silent_seconds,
-        nodes=stored["nodes"],
-        problem=stored.get("problem"),
+        nodes=words.nodes,
+        problem=said.problem,
     )
 
 
 def _read(path: pathlib.Path) -> _Words | None:
     try:
-        stored = read_json(path)
-        _check(stored)
-        return _Words(stored)
+        return _Words(*from_json(read_json(path)))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return _Words(None, f"{path} cannot be read: {error!r}")
-
-
-def _check(stored: Any) -> None:
-    """Raises ValueError for what no supervisor writes; KeyError and TypeError say enough."""
-    texts = [stored["state"], stored["host"], stored.get("problem") or "", stored.get("job") or ""]
-    numbers = [stored["pid"], stored.get("started", 0.0), stored["updated"]]
-    for node in stored["nodes"]:
-        texts += [node["role"], node["host"] or "", node["state"], node.get("progress") or ""]
-        numbers += [node["index"], node["pid"] or 0, node["restarts"]]
-        numbers += [node.get("progress_age_seconds") or 0]
-    for value, kind in [(text, str) for text in texts] + [(n, (int, float)) for n in numbers]:
-        if not isinstance(value, kind):
-            raise ValueError(f"{value!r} is not of the right kind")
-    if not all(abs(number) < _TOO_LARGE for number in numbers):
-        raise ValueError("a number is out of bounds")
+    except OSError as error:
+        return _Words(None, [], f"{path} cannot be read: {error.strerror}")
+    except ValueError as error:
+        return _Words(None, [], f"{path} cannot be read: {error}")

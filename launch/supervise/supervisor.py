@@ -12,13 +12,13 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from launch.machine.host_name import this_host
+from launch.node_status import NodeStatus
 from launch.supervise.log_file import last_line
 from launch.supervise.node_process import NodeProcess, NodeSpec, State
 from launch.supervise.own_time import OwnTime
-from launch.supervise.status_file import write_host_status
+from launch.supervise.status_file import StatusWriter
 
 _TICK_SECONDS = 0.2
 _STATUS_SECONDS = 2.0
@@ -67,7 +67,7 @@ class Supervisor:
         self._nodes = [NodeProcess(spec, restart_variable) for spec in specs]
         self._finishing_role = finishing_role
         self._stop_steps, self._finish_steps = stop_steps, finish_steps
-        self._status_file = status_file
+        self._status = StatusWriter(status_file, on_event)
         self._end_asked = end_asked
         self._asked_end: Outcome | None = None
         self._on_tick, self._on_event = on_tick, on_event
@@ -76,8 +76,6 @@ class Supervisor:
         self._run_state = "running"
         self._restartable: frozenset[str] | None = None  # roles; None: all of them
         self._status_at = 0.0
-        self._status_problem: str | None = None
-        self._started = time.time()
 
     def kill(self) -> None:
         """Gives up on an orderly stop (second Ctrl-C)."""
@@ -193,17 +191,7 @@ class Supervisor:
             return
         self._status_at = now
         own_now = self._own_time()
-        nodes = [_describe(node, own_now) for node in self._nodes]
-        try:
-            write_host_status(
-                self._status_file, self._run_state, started=self._started, nodes=nodes
-            )
-            self._status_problem = None
-        except OSError as error:
-            # A full disk must not end the training; say it once.
-            if error.strerror != self._status_problem:
-                self._on_event(f"cannot write {self._status_file}: {error.strerror}")
-            self._status_problem = error.strerror
+        self._status.write(self._run_state, [_describe(node, own_now) for node in self._nodes])
 
 
 def _events(node: NodeProcess) -> list[str]:
@@ -225,17 +213,17 @@ def _events(node: NodeProcess) -> list[str]:
     return []
 
 
-def _describe(node: NodeProcess, now: float) -> dict[str, Any]:
+def _describe(node: NodeProcess, now: float) -> NodeStatus:
     """A node, as the status file has it."""
     progress = node.progress
-    return {
-        "role": node.spec.name.role,
-        "index": node.spec.name.index,
-        "host": this_host(),
-        "pid": node.pid,
-        "state": node.state.value,
-        "restarts": max(node.restarts, 0),
-        "exit_code": node.exit_code,
-        "progress": None if progress is None else str(progress),
-        "progress_age_seconds": None if progress is None else progress.age_seconds(now),
-    }
+    return NodeStatus(
+        role=node.spec.name.role,
+        index=node.spec.name.index,
+        host=this_host(),
+        pid=node.pid,
+        state=node.state.value,
+        restarts=max(node.restarts, 0),
+        exit_code=node.exit_code,
+        progress=None if progress is None else str(progress),
+        progress_age_seconds=None if progress is None else progress.age_seconds(now),
+    )

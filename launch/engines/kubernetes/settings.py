@@ -5,6 +5,7 @@ import re
 from launch.bounds import COUNT
 from launch.engines.options import HostSizes, HostsOptions, KubernetesOptions
 from launch.errors import InputError
+from launch.layout import MAX_CLUSTER_HOSTS
 from launch.names import check_printable
 
 # As the API server checks them; a mistake is told before it is asked.
@@ -18,7 +19,6 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?([KMGTPE]i?|k)?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,1000}")
-_MAX_HOSTS = 500  # a key is 1.6 kB, a Secret 1 MiB
 _NAMES = ("storage_class", "learner_priority_class", "actor_priority_class", "image_pull_secret")
 
 
@@ -53,10 +53,10 @@ def tolerations_of(flag: str, text: str | None) -> list[dict[str, str]]:
 
 def check_options(options: KubernetesOptions, sizes: HostSizes, hosts: HostsOptions) -> None:
     """Refuses what no cluster would take."""
-    if hosts.actor_hosts > _MAX_HOSTS:
+    if hosts.actor_hosts > MAX_CLUSTER_HOSTS:
         raise InputError(
-            f"actor_hosts={hosts.actor_hosts}: the keys of {_MAX_HOSTS} hosts at most fit into a "
-            "Secret; give each more --actors-per-host"
+            f"actor_hosts={hosts.actor_hosts}: the keys of {MAX_CLUSTER_HOSTS} hosts at most fit "
+            "into a Secret; give each more --actors-per-host"
         )
     if options.image is None:
         raise InputError("--engine kubernetes needs --image: the one that the Dockerfile builds")

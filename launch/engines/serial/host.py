@@ -15,8 +15,9 @@ from launch.monitor.events import EventWriter
 from launch.monitor.loop import PERIOD_SECONDS, Sinks
 from launch.monitor.run_phase import PhaseClock, RunPhase
 from launch.monitor.view import make_view
+from launch.node_status import NodeStatus
 from launch.run_dir import RunDir
-from launch.supervise.status_file import write_host_status
+from launch.supervise.status_file import StatusWriter
 from launch.supervise.stop_signals import StopSignals
 from launch.supervise.supervisor import Outcome
 from launch.terminal import make_console, say
@@ -44,10 +45,9 @@ class SerialHost:
         self._display = RunDisplay(config, run_dir, make_view(make_console()))
         self._phase_of = PhaseClock(clock)
         self._phase = RunPhase("starting")
-        self._started = time.time()
+        self._status = StatusWriter(run_dir.status_file, self._say_of_status)
         self._rows: list[Row] = []
         self._due_at = clock()
-        self._status_problem: str | None = None
         self.asked: Outcome | None = None  # the end that was asked for
 
     def record(self, row: Row) -> None:
@@ -94,22 +94,17 @@ class SerialHost:
 
     def _write_status(self, state: str) -> None:
         is_up = state in ("running", "stopping")
-        node = {
-            "role": "serial",
-            "index": 0,
-            "host": this_host(),
-            "pid": os.getpid() if is_up else None,
-            "state": state,
-            "restarts": 0,
-            "exit_code": None,
-            "progress": str(self._phase) if is_up else None,
-            "progress_age_seconds": 0.0 if is_up else None,
-        }
-        try:
-            write_host_status(self._run_dir.status_file, state, started=self._started, nodes=[node])
-            self._status_problem = None
-        except OSError as error:
-            # A full disk must not end the training; say it once.
-            if error.strerror != self._status_problem and self.asked is not Outcome.LOST:
-                say(f"cannot write {self._run_dir.status_file}: {error.strerror}")
-            self._status_problem = error.strerror
+        node = NodeStatus(
+            role="serial",
+            index=0,
+            host=this_host(),
+            pid=os.getpid() if is_up else None,
+            state=state,
+            progress=str(self._phase) if is_up else None,
+            progress_age_seconds=0.0 if is_up else None,
+        )
+        self._status.write(state, [node])
+
+    def _say_of_status(self, problem: str) -> None:
+        if self.asked is not Outcome.LOST:  # which has been said
+            say(problem)

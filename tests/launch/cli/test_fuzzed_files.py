@@ -21,6 +21,7 @@ from launch.cli import main as cli
 from launch.engines.options import HostsOptions, SlurmOptions
 from launch.engines.record import EngineRecord
 from launch.errors import InputError
+from launch.node_status import NodeStatus
 from launch.run_dir import RunDir
 from launch.suite.folder import prepare_folder
 from launch.supervise import status_file
@@ -47,7 +48,7 @@ JUNK = st.one_of(
     ),
     st.recursive(st.none() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3)),
 )
-NODE = {"role": "actor", "index": 0, "host": "h", "pid": 7, "state": "running", "restarts": 0}
+NODE = NodeStatus(role="actor", index=0, host="h", pid=7, state="running")
 FUZZ = hypothesis.settings(
     max_examples=60,
     deadline=None,

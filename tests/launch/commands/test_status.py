@@ -7,6 +7,7 @@ import time
 import pytest
 
 from launch.cli import main as cli
+from launch.node_status import NodeStatus
 from launch.supervise.status_file import write_host_status
 from report.metrics_file import MetricsFile
 from tests.report.metric_rows import learner_row
@@ -48,16 +49,15 @@ def stored_run(run_dir, *, learner_time: float) -> None:
     MetricsFile(run_dir.metrics_file).append(rows)
 
 
-NODE = {
-    "role": "learner",
-    "index": 0,
-    "host": "h1",
-    "pid": 7,
-    "state": "running",
-    "restarts": 0,
-    "progress": "update 1,136",
-    "progress_age_seconds": 95.0,
-}
+NODE = NodeStatus(
+    role="learner",
+    index=0,
+    host="h1",
+    pid=7,
+    state="running",
+    progress="update 1,136",
+    progress_age_seconds=95.0,
+)
 
 
 def shown(run_dir, capsys) -> tuple[str, dict]:

@@ -2,12 +2,13 @@
 
 import pytest
 
+from launch.node_status import NodeStatus
 from launch.nodes.host_heartbeat import send_status
 from launch.supervise.status_file import write_host_status
 
 
-def node(role: str, index: int, state: str) -> dict:
-    return {"role": role, "index": index, "state": state}
+def node(role: str, index: int, state: str) -> NodeStatus:
+    return NodeStatus(role=role, index=index, state=state)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Whether a run is alive, from what its supervisor wrote, whatever clocks say."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -10,11 +11,12 @@ from collections.abc import Callable
 import pytest
 
 from launch.machine.host_name import this_host
+from launch.node_status import NodeStatus
 from launch.run_dir import RunDir
 from launch.supervise import status_file
 from launch.supervise.status_file import read_hosts, read_status, write_host_status
 
-NODE = {"role": "actor", "index": 0, "host": "h", "pid": None, "state": "x", "restarts": 1}
+NODE = NodeStatus(role="actor", index=0, host="h", state="x", restarts=1)
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def waiting(monkeypatch):
 def test_what_is_written_is_read(run_dir, waiting):
     clock = waiting()
     assert read_status(run_dir) is None
-    nodes = [{**NODE, "exit_code": None}]
+    nodes = [NODE, dataclasses.replace(NODE, index=1, pid=7, progress_age_seconds=0.5)]
     write_host_status(run_dir.status_file, "running", started=1.0, nodes=nodes)
     status = read_status(run_dir)
     assert (status.alive, status.state, status.nodes) == (True, "running", nodes)
