@@ -13,6 +13,7 @@ from launch.errors import ExitCode, InputError
 from launch.run_dir import RunDir
 from launch.supervise.log_echo import LogEcho
 from launch.supervise.log_file import last_lines
+from launch.terminal import warn
 from report.plain_text import plain
 
 _POLL_SECONDS = 0.5
@@ -38,7 +39,12 @@ def logs(run: pathlib.Path, node: str | None, lines: int, follow: bool) -> ExitC
 
 def _file_logs(run_dir: RunDir, node: str | None, lines: int, follow: bool) -> None:
     folder = run_dir.log_file("learner", 0).parent
-    found = {path.stem: path for path in sorted(folder.glob("*.log"))}
+    found = {}
+    for path in sorted(folder.glob("*.log")):
+        if path.is_file():
+            found[path.stem] = path
+        else:
+            warn(f"{path}: not a plain file; passed over")
     if node is not None and node not in found:
         raise InputError(f"no log of '{node}' in '{folder}'; there is {', '.join(found) or 'none'}")
     chosen = found if node is None else {node: found[node]}

@@ -5,6 +5,7 @@ import pathlib
 import sys
 from collections.abc import Callable, Mapping
 
+from report.json_file import open_plain_file
 from report.plain_text import plain
 
 _READ_BYTES = 1 << 16  # of a log at a time
@@ -41,7 +42,7 @@ class LogEcho:
 
     def _read(self, name: str, path: pathlib.Path) -> bytes:
         try:
-            with path.open("rb") as log:
+            with open_plain_file(path) as log:
                 # A log may get shorter: replay takes out what it said while it loaded.
                 size_bytes = os.fstat(log.fileno()).st_size
                 self._read_bytes[name] = min(self._read_bytes[name], size_bytes)

@@ -4,6 +4,8 @@ import os
 import pathlib
 from typing import IO
 
+from report.json_file import open_plain_file
+
 _TAIL_BYTES = 1 << 16
 
 
@@ -25,7 +27,7 @@ def last_line(path: pathlib.Path) -> str:
 def last_lines(path: pathlib.Path, count: int) -> list[str]:
     """The end of a log; of one of any length only so much is read."""
     try:
-        with path.open("rb") as file:
+        with open_plain_file(path) as file:
             file.seek(-min(os.fstat(file.fileno()).st_size, _TAIL_BYTES), os.SEEK_END)
             lines = file.read(_TAIL_BYTES).decode(errors="replace").strip().splitlines()
     except OSError:

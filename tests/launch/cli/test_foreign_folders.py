@@ -1,4 +1,4 @@
-"""`report` and `compare` on folders that a stranger made: a result or one line, and safe names."""
+"""Folders that a stranger made: every command has a result or one line, and names are safe."""
 
 import json
 import os
@@ -10,6 +10,11 @@ import pytest
 pytest.importorskip("rliable", reason="rliable is in the full environment only")
 
 from launch.cli import main as cli
+from launch.engines.options import HostsOptions, SlurmOptions
+from launch.engines.record import EngineRecord
+from launch.run_dir import RunDir
+from launch.supervise import status_file
+from tests.launch.tiny_run import tiny_config
 from tests.report.synthetic_runs import write_run
 
 MARKUP = "<script>alert(1)</script>|`x`[y](http://z)"
@@ -203,6 +208,64 @@ def test_what_is_no_file_of_a_run_costs_a_report_no_other_run(world, capsys, pla
     assert code == 0
     # A pipe under the name of a config is no run at all.
     assert all(str(path) in err for path in planted[plant is plant_pipe :])
+
+
+def whole_run(actor_hosts: int = 2) -> RunDir:
+    """A run over hosts, with everything that `status` and `logs` read."""
+    run_dir = RunDir(pathlib.Path("runs/a"))
+    run_dir.create(tiny_config())
+    EngineRecord("hosts", "c0ffee", HostsOptions(actor_hosts, 3), SlurmOptions()).save(run_dir)
+    for path in (run_dir.status_file, run_dir.host_file(0), run_dir.log_file("actor", 0)):
+        path.parent.mkdir(exist_ok=True)
+        status_file.write_host_status(path, "finished", started=1.0)
+    run_dir.metrics_file.write_text('{"time": 1, "role": "learner", "frames": 4}\n')
+    return run_dir
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "metrics.jsonl", "status.json", "engine.json", "hosts/actor-0.json"]
+)
+@pytest.mark.parametrize("plant", PLANTS)
+def test_status_of_what_is_no_file_of_a_run_is_one_line_that_names_it(
+    world, capsys, monkeypatch, name, plant
+):
+    monkeypatch.setattr(status_file, "_WATCH_SECONDS", 0.0)
+    path = whole_run().root / name
+    path.unlink()
+    plant(path)
+    files = len(os.listdir("/proc/self/fd"))
+    for flags in ([], ["--json"]):
+        code, out, err = call(capsys, world, "status", "runs/a", *flags)
+        if name == "metrics.jsonl" and plant in (plant_deep, plant_large):
+            assert code == 0  # a last line that is torn
+        elif name in ("status.json", "hosts/actor-0.json"):
+            assert code == 0 and f"{path} cannot be read" in out
+        else:
+            assert code == 2 and str(path) in err
+    assert call(capsys, world, "list", "runs")[0] == 0
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
+@pytest.mark.parametrize("index", ["3000000000", "99999", "-1", "x", "1" * 200])
+def test_status_looks_for_no_host_that_the_run_cannot_have(world, capsys, monkeypatch, index):
+    monkeypatch.setattr(status_file, "_WATCH_SECONDS", 0.0)
+    run_dir = whole_run()
+    said = {**json.loads(run_dir.host_file(0).read_text()), "state": "running", "host": "evil"}
+    path = run_dir.host_file(0).with_name(f"actor-{index}.json")
+    path.write_text(json.dumps({**said, "by_telemetry": True}))
+    code, out, _ = call(capsys, world, "status", "runs/a", "--json")
+    assert code == 0 and len(json.loads(out)["hosts"]) == 2 and "evil" not in out
+
+
+@pytest.mark.parametrize("plant", [plant_pipe, plant_endless_file, plant_folder])
+def test_a_log_that_is_no_file_is_neither_waited_for_nor_read(world, capsys, plant):
+    path = whole_run().log_file("learner", 0)
+    plant(path)
+    code, out, err = call(capsys, world, "logs", "runs/a")
+    assert code == 0 and "actor-0 | " in out and "learner-0 | " not in out
+    assert err == f"vantage: warning: {path}: not a plain file; passed over\n"
+    code, _, err = call(capsys, world, "logs", "runs/a", "learner-0")
+    assert code == 2 and "no log of 'learner-0'" in err
 
 
 @pytest.mark.parametrize("name", ["out", "out/index.html", "out/games", "out/games/pong.png"])

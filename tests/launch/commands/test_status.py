@@ -116,3 +116,15 @@ def test_a_damaged_status_file_is_said_and_the_rest_is_shown(capsys, local_run, 
     text, stored = shown(local_run, capsys)
     assert "status.json cannot be read" in text
     assert stored["state"] == "unknown" and stored["updates"] == 1136
+
+
+@pytest.mark.parametrize("command", [("status", "run"), ("list", ".")])
+def test_a_number_that_json_does_not_have_is_null(capsys, local_run, monkeypatch, command):
+    monkeypatch.chdir(local_run.root.parent)
+    scored = {"time": 1.0, "role": "evaluator", "frames": 4, "eval_return": None}
+    MetricsFile(local_run.metrics_file).append([{**scored, "human_normalized": float("nan")}])
+    assert cli.run([*command, "--json"]) == 0
+    said = capsys.readouterr().out
+    stored = json.loads(said, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    seen = stored if command[0] == "status" else stored[0]
+    assert seen["evaluation"]["mean_return"] is seen["evaluation"]["human_normalized"] is None
