@@ -27,8 +27,21 @@ Row = dict[str, Any]
 
 # A row is a few hundred bytes; beyond this, a line is none.
 _MAX_LINE_BYTES = 1 << 20
+# So much of a line beyond that limit is passed over. What is longer may be a hole that takes no room
+# on disk, and hours to read.
+_MAX_PASSED_OVER_BYTES = 64 << 20
+# So much is read to find the number of a malformed line.
+_MAX_COUNTED_BYTES = 256 << 20
 # Of times and frames. Beyond it a float has no whole numbers, and a device no counter.
 _MAX_COUNT = 2**62
+
+
+class EndlessLineError(ValueError):
+    """A line so long that the rest of the file is not read."""
+
+    def __init__(self) -> None:
+        passed_over = f"more than {_MAX_PASSED_OVER_BYTES >> 20} MiB long"
+        super().__init__(f"{passed_over}; the rest of the file is not read")
 
 
 class MetricsFile:
@@ -131,38 +144,50 @@ def read_rows(
 
     A torn last line is a writer at work, and ends the iteration. Any other malformed line raises
     ValueError with the file and the line number. With `on_malformed` no line does: it is given the
-    error, of a torn last line too, and the line is passed over.
+    error, of a torn last line too, and the line is passed over. A line without an end in sight is
+    malformed in any case, and the last that is read.
     """
     with open_plain_file(path) as file:
         seek_to_tail(file, tail_bytes)
-        first_bytes, lines_before, lines = file.tell(), None, 0
-        while line := read_line(file):
+        first_bytes, name_line, lines = file.tell(), None, 0
+        whole = True
+        # The writer may finish a line that was not whole: reading on would start in its middle.
+        while whole:
             lines += 1
-            whole = line.endswith(b"\n")
             try:
+                line = read_line(file)
+                if not line:
+                    return
+                whole = line.endswith(b"\n")
                 row = decode_row(line)
             except ValueError as error:
-                if on_malformed is None and not whole:
+                is_endless = isinstance(error, EndlessLineError)
+                if on_malformed is None and not whole and not is_endless:
                     return
-                if lines_before is None:
-                    lines_before = count_lines(path, first_bytes)
-                problem = malformed_line(path, lines_before + lines, error)
+                if name_line is None:
+                    name_line = line_names(path, first_bytes)
+                problem = malformed_line(path, name_line(lines), error)
                 if on_malformed is None:
                     raise problem from error
                 on_malformed(problem)
+                if is_endless:
+                    return
                 continue
             yield row
-            # The writer may have finished this very line since: reading on would start mid-line.
-            if not whole:
-                return
 
 
 def read_line(file: BinaryIO) -> bytes:
-    """The next line; of one beyond any limit only as much as shows that it is, and its newline."""
+    """The next line; of one beyond any limit only as much as shows that it is, and its newline.
+
+    Raises EndlessLineError where that newline is not in sight.
+    """
     line = file.readline(_MAX_LINE_BYTES + 1)
-    end = line
+    end, passed_over_bytes = line, 0
     while len(end) == _MAX_LINE_BYTES + 1 and not end.endswith(b"\n"):
         end = file.readline(_MAX_LINE_BYTES + 1)
+        passed_over_bytes += len(end)
+        if passed_over_bytes > _MAX_PASSED_OVER_BYTES:
+            raise EndlessLineError
     return line if end is line or not end.endswith(b"\n") else line + b"\n"
 
 
@@ -177,20 +202,22 @@ def seek_to_tail(file: BinaryIO, tail_bytes: int | None) -> None:
     read_line(file)
 
 
-def count_lines(path: str | os.PathLike[str], end_bytes: int) -> int:
-    """Lines that end before `end_bytes`."""
-    number = 0
+def line_names(path: str | os.PathLike[str], start_bytes: int) -> Callable[[int], str]:
+    """What to call the lines from an offset on, the first of them being 1: as an editor does."""
+    if start_bytes > _MAX_COUNTED_BYTES:
+        return lambda number: f"line {number} from byte {start_bytes} on"
+    lines_before, left_bytes = 0, start_bytes
     with open_plain_file(path) as file:
         # In bounded blocks, and only when asked for: a reader of the tail never saw these lines.
-        while end_bytes > 0 and (block := file.read(min(end_bytes, 1 << 20))):
-            number += block.count(b"\n")
-            end_bytes -= len(block)
-    return number
+        while left_bytes > 0 and (block := file.read(min(left_bytes, 1 << 20))):
+            lines_before += block.count(b"\n")
+            left_bytes -= len(block)
+    return lambda number: f"line {lines_before + number}"
 
 
-def malformed_line(path: str | os.PathLike[str], number: int, error: ValueError) -> ValueError:
-    """The error for the malformed line of that number."""
-    return ValueError(f"{os.fspath(path)}, line {number}: not a metrics row: {error}")
+def malformed_line(path: str | os.PathLike[str], line: str, error: ValueError) -> ValueError:
+    """The error for the malformed line of that name."""
+    return ValueError(f"{os.fspath(path)}, {line}: not a metrics row: {error}")
 
 
 def _write_lines(descriptor: int, data: bytes) -> None:

@@ -56,17 +56,18 @@ class MetricsFollower:
             offset_bytes = self._seek(file)
             stop_bytes = offset_bytes + _MAX_POLL_BYTES
             while offset_bytes < stop_bytes:
-                line = metrics_file.read_line(file)
-                if not line.endswith(b"\n"):
-                    break
                 try:
+                    line = metrics_file.read_line(file)
+                    if not line.endswith(b"\n"):
+                        break
                     rows.append(metrics_file.decode_row(line))
                 except ValueError as error:
                     if rows:
                         break
-                    self._offset_bytes = file.tell()
-                    number = metrics_file.count_lines(self.path, offset_bytes) + 1
-                    raise metrics_file.malformed_line(self.path, number, error) from error
+                    is_endless = isinstance(error, metrics_file.EndlessLineError)
+                    self._offset_bytes = file.seek(0, os.SEEK_END if is_endless else os.SEEK_CUR)
+                    name = metrics_file.line_names(self.path, offset_bytes)(1)
+                    raise metrics_file.malformed_line(self.path, name, error) from error
                 offset_bytes = file.tell()
         self._offset_bytes = offset_bytes
         return _of_a_run(rows)

@@ -155,6 +155,44 @@ def test_a_line_beyond_the_limit_is_named_and_the_rest_is_read(tmp_path: Path) -
     assert peak < 8 << 20
 
 
+def sparse_file(path: Path, *, last: bytes) -> None:
+    """A row, a terabyte that takes no room on disk, and an end."""
+    with path.open("wb") as file:
+        file.write(encode_row(learner_row(frames=1)))
+        file.seek(1 << 40)
+        file.write(last)
+
+
+def bytes_read() -> int:
+    """By this process so far, of whatever file."""
+    fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(fields["rchar"])
+
+
+@pytest.mark.parametrize("last", [b"x", b"\n" + encode_row(learner_row(frames=2))])
+def test_a_hole_that_takes_hours_to_read_ends_the_file(tmp_path: Path, last: bytes) -> None:
+    path = tmp_path / "metrics.jsonl"
+    sparse_file(path, last=last)
+    said: list[str] = []
+    before = bytes_read()
+    frames = [row["frames"] for row in read_rows(path, on_malformed=lambda e: said.append(str(e)))]
+    reason = "more than 64 MiB long; the rest of the file is not read"
+    assert (frames, said) == ([1], [f"{path}, line 2: not a metrics row: {reason}"])
+    with pytest.raises(ValueError, match="line 2: not a metrics row: more than 64 MiB long"):
+        list(read_rows(path))
+    assert bytes_read() - before < 256 << 20
+
+
+def test_lines_far_into_a_file_are_not_counted_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    row = encode_row(learner_row(frames=2))
+    sparse_file(path, last=b"\n" + row + b"junk\n" + row)
+    before = bytes_read()
+    with pytest.raises(ValueError, match=r"line 2 from byte 1099511627777 on: not a metrics row"):
+        list(read_rows(path, tail_bytes=2 * len(row) + 5))
+    assert bytes_read() - before < 16 << 20
+
+
 def test_a_torn_last_line_of_any_length_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     row = encode_row(learner_row(frames=1))

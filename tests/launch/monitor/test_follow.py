@@ -1,5 +1,6 @@
 """A metrics.jsonl read while it grows."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,19 @@ def test_recent_rows_are_those_at_the_end(tmp_path: Path, monkeypatch: pytest.Mo
     MetricsFile(path).append(rows)
     monkeypatch.setattr(follow, "TAIL_BYTES", 3 * len(encode_row(rows[0])))
     assert recent_rows(path) == rows[7:]
+
+
+def test_a_hole_that_takes_hours_to_read_is_said_once_and_what_comes_after_is_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(encode_row(learner_row(frames=1)))
+    os.truncate(path, 1 << 40)
+    follower = MetricsFollower(path)
+    assert [row["frames"] for row in follower.poll()] == [1]
+    with pytest.raises(ValueError, match="line 2: not a metrics row: more than 64 MiB long"):
+        follower.poll()
+    assert follower.poll() == []
+    with path.open("ab") as file:
+        file.write(encode_row(learner_row(frames=2)))
+    assert [row["frames"] for row in follower.poll()] == [2]
