@@ -27,8 +27,8 @@ Row = dict[str, Any]
 
 # A row is a few hundred bytes; beyond this, a line is none.
 _MAX_LINE_BYTES = 1 << 20
-# So much of a line beyond that limit is passed over. What is longer may be a hole that takes no room
-# on disk, and hours to read.
+# So much of a line beyond that is passed over. What is longer may be a hole that takes no room on
+# disk, and hours to read.
 _MAX_PASSED_OVER_BYTES = 64 << 20
 # So much is read to find the number of a malformed line.
 _MAX_COUNTED_BYTES = 256 << 20

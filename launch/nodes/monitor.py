@@ -16,6 +16,7 @@ from launch.monitor.host_rows import HostFiles
 from launch.monitor.loop import run_monitor
 from launch.nodes.limits import most_steps
 from launch.run_dir import RunDir
+from report.counted import counted
 from report.metrics_file import MetricsFile
 from reverb_server import telemetry
 from reverb_server.client import SERVER_AWAY
@@ -29,20 +30,33 @@ def run_monitor_node(config: Config, run_dir: pathlib.Path, client: reverb.Clien
     drain = Drain(client, most_frames=config.frames_of(most_steps(config)))
     hosts = HostFiles(RunDir(run_dir))
 
+    def num_foreign() -> int:
+        return drain.num_dropped + hosts.num_dropped
+
     def drain_heard() -> list[dict[str, Any]]:
+        if num_foreign():
+            heart.remark(_foreign_text(num_foreign()))  # once a minute
         heart.beat(Phase.RECORDING, drain.num_rows)
         return _without_hosts(hosts, drain())
 
     metrics = MetricsFile(RunDir(run_dir).metrics_file)
-    with contextlib.closing(EventWriter(run_dir)) as events:
-        run_monitor(
-            drain=drain_heard,
-            should_stop=stop.wait,
-            sinks={
-                str(metrics.path): metrics.append,
-                f"TensorBoard events in {events.path}": events.append,
-            },
-        )
+    try:
+        with contextlib.closing(EventWriter(run_dir)) as events:
+            run_monitor(
+                drain=drain_heard,
+                should_stop=stop.wait,
+                sinks={
+                    str(metrics.path): metrics.append,
+                    f"TensorBoard events in {events.path}": events.append,
+                },
+            )
+    finally:
+        if num_foreign():
+            logging.warning("%s in all", _foreign_text(num_foreign()))
+
+
+def _foreign_text(number: int) -> str:
+    return f"dropped {counted(number, 'row')} of telemetry that cannot be this run's"
 
 
 def _without_hosts(hosts: HostFiles, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -64,8 +78,13 @@ class Drain:
         self._reader = telemetry.TelemetryReader(client)
         self._most_frames = most_frames
         self._frames = 0
-        self._said = False
+        self._num_beyond = 0
         self.num_rows = 0
+
+    @property
+    def num_dropped(self) -> int:
+        """Rows that were none, or of frames beyond any of the run's."""
+        return self._reader.junk_rows + self._num_beyond
 
     def __call__(self) -> list[dict[str, Any]]:
         """All that waits in the table."""
@@ -82,9 +101,9 @@ class Drain:
         """Whether the run can have been where a row says; fills in what the row does not know."""
         frames = row.setdefault("frames", self._frames)
         if isinstance(frames, (int, float)) and frames > self._most_frames:
-            if not self._said:
+            if self._num_beyond == 0:
                 logging.error("dropping rows beyond frame %d: not this run's", self._most_frames)
-            self._said = True
+            self._num_beyond += 1
             return False
         if isinstance(frames, int):  # the monitor itself drops rows with anything else
             self._frames = max(self._frames, frames)

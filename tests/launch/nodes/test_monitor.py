@@ -1,16 +1,19 @@
 """The monitor node, and what a stranger's rows cannot do to it."""
 
 import contextlib
+import functools
+import logging
 import math
 import pathlib
 
 import pytest
 import reverb
 
+from launch import heartbeat
 from launch.monitor.events import EventWriter
 from launch.monitor.loop import run_monitor
 from launch.monitor.snapshot import RunState
-from launch.nodes.monitor import Drain
+from launch.nodes.monitor import Drain, run_monitor_node
 from launch.nodes.replay import replay_tables
 from launch.replay import replay_limit
 from report.metrics_file import MetricsFile, read_rows
@@ -85,3 +88,33 @@ def test_a_row_may_hold_anything_and_costs_no_other_row(client, tmp_path, key):
     for row in rows:
         assert all(text.isprintable() for text in [*row, *row.values()] if isinstance(text, str))
         assert type(row["frames"]) is int and row["frames"] <= MOST_FRAMES
+
+
+def test_what_is_dropped_is_counted_in_the_log_now_and_then_and_at_the_end(
+    client, local_run, monkeypatch, caplog
+):
+    """Rows that are none, rows beyond the run, and hosts that a local run does not have."""
+    talkative = functools.partial(heartbeat.of_this_process, log_seconds=0.0)
+    monkeypatch.setattr(heartbeat, "of_this_process", talkative)
+    stranger = TelemetryWriter(client, "learner")
+    for row in ({"a": []}, {"frames": 10**9}, {"frames": 10**9}, {"role": "host/0"}):
+        stranger(row)
+    stranger.close()
+    stop = StopAfter(passes=2)
+    monkeypatch.setattr("launch.nodes.monitor.lp.stop_event", lambda: stop)
+    with caplog.at_level(logging.INFO):
+        run_monitor_node(tiny_config(), local_run.root, client)
+    counted = [text for text in caplog.messages if "dropped 4 rows" in text]
+    assert counted[0].startswith("monitor: row ") and counted[-1].endswith("in all")
+    assert not local_run.metrics_file.exists()
+
+
+class StopAfter:
+    """A stop that comes after some passes, without waiting for any."""
+
+    def __init__(self, passes: int):
+        self._passes = passes
+
+    def wait(self, seconds: float) -> bool:
+        self._passes -= 1
+        return self._passes < 0
