@@ -76,14 +76,6 @@ def dataclass_from_json(cls: Any, stored: Any, where: str) -> Any:
     return cls(**values)
 
 
-def known_from_json(cls: Any, stored: Any, where: str) -> Any:
-    """As `dataclass_from_json`, without the fields that are unknown: another version has them."""
-    if isinstance(stored, Mapping):
-        known = {field.name for field in dataclasses.fields(cls)}
-        stored = {name: value for name, value in stored.items() if name in known}
-    return dataclass_from_json(cls, stored, where)
-
-
 def _check_bounds(values: Mapping[str, Any], hints: Mapping[str, Any], where: str) -> None:
     for name, value in values.items():
         for extra in getattr(hints[name], "__metadata__", ()):

@@ -5,15 +5,16 @@ another version may hold more, or less where there is a default.
 """
 
 import dataclasses
+import functools
+import typing
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
-from launch.bounds import Bounds
-from launch.config_json import known_from_json
+from report.plain_text import plain
 
-_COUNT = Bounds(0, 2**40)
-_CODE = Bounds(-(2**40), 2**40)
-_SECONDS = Bounds(-(2**40), 2**40)  # also since 1970, by any clock
+_Said = TypeVar("_Said", bound="NodeStatus | HostReport")
+_TOO_LARGE = 2**40  # for pids, counts, and seconds since 1970
+_SHOWN = 40  # characters of what is not of the right kind
 _ALIVE = ("running", "stopping")
 
 
@@ -22,14 +23,14 @@ class NodeStatus:
     """A node, as its supervisor sees it."""
 
     role: str
-    index: Annotated[int, _COUNT]
+    index: int
     host: str | None = None
-    pid: Annotated[int | None, _COUNT] = None
+    pid: int | None = None
     state: str
-    restarts: Annotated[int, _COUNT] = 0
-    exit_code: Annotated[int | None, _CODE] = None
+    restarts: int = 0
+    exit_code: int | None = None
     progress: str | None = None
-    progress_age_seconds: Annotated[float | None, _SECONDS] = None
+    progress_age_seconds: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,12 +40,12 @@ class HostReport:
     state: str
     host: str
     machine: str | None = None  # which pids are counted in
-    pid: Annotated[int, _COUNT]
+    pid: int
     pid_start: str | None = None
     job: str | None = None  # of Slurm, if it started the supervisor
-    started: Annotated[float, _SECONDS] = 0.0  # when it began, by the clock of its host
-    updated: Annotated[float, _SECONDS]  # when it said this, by the same clock
-    beat: Annotated[int | None, _COUNT] = None  # changes with every word, whatever the clock does
+    started: float = 0.0  # when it began, by the clock of its host
+    updated: float  # when it said this, by the same clock
+    beat: int | None = None  # changes with every word, whatever the clock does
     problem: str | None = None  # why the host could not join
 
     @property
@@ -55,31 +56,66 @@ class HostReport:
 
 def to_json(report: HostReport, nodes: Sequence[NodeStatus]) -> dict[str, Any]:
     """What a status file says."""
-    return {**dataclasses.asdict(report), "nodes": [dataclasses.asdict(node) for node in nodes]}
+    return {**vars(report), "nodes": [dict(vars(node)) for node in nodes]}
 
 
 def from_json(stored: Any) -> tuple[HostReport, list[NodeStatus]]:
     """The inverse of `to_json`; raises ValueError for what no supervisor says."""
-    report = known_from_json(HostReport, stored, "status")
+    report = _read(HostReport, stored)
     nodes = stored.get("nodes")
     if not isinstance(nodes, list):
-        raise ValueError("status has no nodes")
-    return report, [known_from_json(NodeStatus, node, "node") for node in nodes]
+        raise ValueError("it has no list of nodes")
+    return report, [_read(NodeStatus, node) for node in nodes]
 
 
 def to_row(report: HostReport, node: NodeStatus) -> dict[str, Any]:
     """A host and one of its nodes as a flat row, small whatever the number of nodes."""
-    about_node = dataclasses.asdict(node)
-    return {**dataclasses.asdict(report), **{_in_row(name): v for name, v in about_node.items()}}
+    about_node = vars(node)
+    return {**vars(report), **{_in_row(name): v for name, v in about_node.items()}}
 
 
 def from_row(row: Mapping[str, Any]) -> tuple[HostReport, NodeStatus]:
     """The inverse of `to_row`; raises ValueError for what no supervisor says."""
     names = [field.name for field in dataclasses.fields(NodeStatus)]
     node = {name: row[_in_row(name)] for name in names if _in_row(name) in row}
-    return known_from_json(HostReport, row, "row"), known_from_json(NodeStatus, node, "row")
+    return _read(HostReport, row), _read(NodeStatus, node)
 
 
 def _in_row(name: str) -> str:
     """What a field of the node is called beside those of its host."""
     return f"node_{name}"
+
+
+def _read(cls: type[_Said], stored: Any) -> _Said:
+    """An instance from its fields, without those that are unknown.
+
+    Rows and files of hundreds of hosts come every few seconds, hence no general reader.
+    """
+    if not isinstance(stored, Mapping):
+        raise ValueError(f"{_shown(stored)} is no JSON object")
+    values = {}
+    for name, kinds in _kinds_of(cls).items():
+        if name not in stored:
+            continue
+        value = values[name] = stored[name]
+        if type(value) not in kinds:
+            raise ValueError(f"{name}={_shown(value)} is not of the right kind")
+        # Negated, because every comparison with NaN is false.
+        if isinstance(value, (int, float)) and not abs(value) < _TOO_LARGE:
+            raise ValueError(f"{name} is out of bounds")
+    try:
+        return cls(**values)
+    except TypeError as error:  # a field without a default
+        raise ValueError(str(error)) from None
+
+
+def _shown(value: Any) -> str:
+    return plain(repr(value), limit=_SHOWN)
+
+
+@functools.cache
+def _kinds_of(cls: Any) -> dict[str, set[type]]:
+    """The types that the values of each field may have, as JSON has them."""
+    hints = typing.get_type_hints(cls).items()
+    kinds = {name: set(typing.get_args(hint) or (hint,)) for name, hint in hints}
+    return {name: {*of, int} if float in of else of for name, of in kinds.items()}

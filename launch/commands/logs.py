@@ -42,7 +42,7 @@ def _file_logs(run_dir: RunDir, node: str | None, lines: int, follow: bool) -> N
     found = {}
     for path in sorted(folder.glob("*.log")):
         if path.is_file():
-            found[path.stem] = path
+            found[plain(path.stem)] = path
         else:
             warn(f"{path}: not a plain file; passed over")
     if node is not None and node not in found:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from launch.bounds import Bounds
-from launch.config_json import known_from_json
+from launch.config_json import dataclass_from_json
 from launch.layout import MAX_CLUSTER_HOSTS
 from launch.node_status import HostReport, NodeStatus, from_json, from_row, to_json
 from launch.run_dir import RunDir
@@ -47,12 +47,15 @@ def _actor_hosts(run_dir: RunDir) -> _ActorHosts:
     """Those of the run's record; a local run has neither."""
     try:
         stored = read_json(run_dir.engine_file)
-        hosts = known_from_json(_ActorHosts, stored["hosts"], "engine")
+        hosts = {
+            field.name: stored["hosts"][field.name] for field in dataclasses.fields(_ActorHosts)
+        }
+        known = dataclass_from_json(_ActorHosts, hosts, "engine")
         # A cluster may have been asked for more since, where this directory is not.
         is_scaled = stored["engine"] == "kubernetes"
     except (OSError, ValueError, KeyError, TypeError):
         return _ActorHosts()
-    return dataclasses.replace(hosts, actor_hosts=MAX_CLUSTER_HOSTS) if is_scaled else hosts
+    return dataclasses.replace(known, actor_hosts=MAX_CLUSTER_HOSTS) if is_scaled else known
 
 
 class HostFiles:

@@ -258,8 +258,14 @@ def test_status_looks_for_no_host_that_the_run_cannot_have(world, capsys, monkey
 def test_a_log_that_is_no_file_is_neither_waited_for_nor_read(world, capsys, plant):
     path = whole_run().log_file("learner", 0)
     plant(path)
+    path.with_name("\x1b[2J.log").write_text("\x1b[2Jsaid\n")
     code, out, err = call(capsys, world, "logs", "runs/a")
-    assert code == 0 and "actor-0 | " in out and "learner-0 | " not in out
+    assert (
+        code == 0
+        and "actor-0 | " in out
+        and "?[2J | ?[2Jsaid\n" in out
+        and "learner-0 | " not in out
+    )
     assert err == f"vantage: warning: {path}: not a plain file; passed over\n"
     code, _, err = call(capsys, world, "logs", "runs/a", "learner-0")
     assert code == 2 and "no log of 'learner-0'" in err

@@ -85,7 +85,7 @@ def test_later_rows_replace_what_was_said_of_a_node(run, written):
 def test_rows_that_are_no_hosts_are_left_to_others_and_junk_is_dropped_and_counted(run, written):
     metrics = [{"role": "actor/0", "frames": 1}, {"role": 3}, {"role": "host/x"}, {"time": 1.0}]
     whole = sent(written, 3)[0]
-    values = [None, -1, 1.5, True, 2**70, 10**400, float("nan"), "0", "\ud800", "x" * 3000]
+    values = [None, -(2**50), 1.5, True, 2**70, 10**400, float("nan"), "0", "\ud800", "x" * 3000]
     junk = [{"role": "host/3"}, {**whole, "role": "host/4"}, {**whole, "role": "host/99999"}]
     junk += [{**whole, "node_index": value} for value in [*values, 0, 191, 256]]
     junk += [{**whole, "node_role": value} for value in [*values, "learner"]]
