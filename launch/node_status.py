@@ -5,14 +5,13 @@ another version may hold more, or less where there is a default.
 """
 
 import dataclasses
-import functools
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from report.plain_text import plain
 
-_Said = TypeVar("_Said", bound="NodeStatus | HostReport")
+_Said = TypeVar("_Said")
 _TOO_LARGE = 2**40  # for pids, counts, and seconds since 1970
 _SHOWN = 40  # characters of what is not of the right kind
 _ALIVE = ("running", "stopping")
@@ -94,7 +93,7 @@ def _read(cls: type[_Said], stored: Any) -> _Said:
     if not isinstance(stored, Mapping):
         raise ValueError(f"{_shown(stored)} is no JSON object")
     values = {}
-    for name, kinds in _kinds_of(cls).items():
+    for name, kinds in _KINDS[cls].items():
         if name not in stored:
             continue
         value = values[name] = stored[name]
@@ -113,9 +112,11 @@ def _shown(value: Any) -> str:
     return plain(repr(value), limit=_SHOWN)
 
 
-@functools.cache
-def _kinds_of(cls: Any) -> dict[str, set[type]]:
+def _kinds_of(cls: type) -> dict[str, set[type]]:
     """The types that the values of each field may have, as JSON has them."""
     hints = typing.get_type_hints(cls).items()
     kinds = {name: set(typing.get_args(hint) or (hint,)) for name, hint in hints}
     return {name: {*of, int} if float in of else of for name, of in kinds.items()}
+
+
+_KINDS: dict[type, dict[str, set[type]]] = {cls: _kinds_of(cls) for cls in (NodeStatus, HostReport)}
