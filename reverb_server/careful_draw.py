@@ -5,7 +5,10 @@ sampling fails on a whole batch without saying which item was at fault. This way
 slower, but it knows each item's key: what does not fit is deleted from the table.
 """
 
+import contextlib
+import logging
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from typing import NamedTuple
 
@@ -13,6 +16,7 @@ import numpy as np
 import reverb
 
 from reverb_server import tables
+from reverb_server.client import SERVER_AWAY
 
 
 class Drawn(NamedTuple):
@@ -69,7 +73,23 @@ class CarefulDraw:
 def delete(client: reverb.Client, keys: set[int]) -> None:
     """Takes items out of the table; those that are gone already are passed over."""
     if keys:
-        client.mutate_priorities(tables.REPLAY, deletes=sorted(keys))
+        with _unless_away():
+            client.mutate_priorities(tables.REPLAY, deletes=sorted(keys))
+
+
+def empty(client: reverb.Client) -> None:
+    """Takes out everything: anyone who can spoil a table so far could have done this too."""
+    with _unless_away():
+        client.reset(tables.REPLAY)
+
+
+@contextlib.contextmanager
+def _unless_away() -> Iterator[None]:
+    """Leaves it at a warning if the server goes away meanwhile: what stays is met again."""
+    try:
+        yield
+    except SERVER_AWAY as error:
+        logging.warning("replay went away before it deleted what is no item of ours: %s", error)
 
 
 _SENT_ORDER = sorted(tables.Item._fields)  # of the columns of an item, as Reverb flattens it

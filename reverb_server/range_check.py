@@ -2,8 +2,8 @@
 
 Reverb's port asks nobody who they are, so an item is believed only as far as it could have come
 from an actor: whole action numbers, clipped rewards, discounts and exploration rates in [0, 1], as
-many rows before it as a stack shows, and a flag that is 0 or 1.
-Frames need no check: every byte is a shade of gray.
+many rows before it as a stack shows, and a flag that is 0 or 1. Its priority must be one that an
+error of the learner can have given it. Frames need no check: every byte is a shade of gray.
 """
 
 import numpy as np
@@ -31,6 +31,22 @@ class Ranges:
         good = (steps >= self._least) & (steps <= self._most)
         good &= (np.floor(steps) == steps) | self._fractional
         return good.all(axis=(1, 2))
+
+
+def plausible_priorities(priorities: np.ndarray) -> np.ndarray:
+    """Whether each is 0 or more, and no more than an error in float32 can be; bool [B].
+
+    The sum of a whole table of such priorities is finite.
+    """
+    return (priorities >= 0.0) & (priorities <= np.finfo(np.float32).max)
+
+
+def usable_odds(probabilities: np.ndarray) -> np.ndarray:
+    """Whether a weight can be made of each probability; bool [B].
+
+    An item that was drawn had one above 0, unless the sum it is a share of is infinite or NaN.
+    """
+    return np.isfinite(probabilities) & (probabilities > 0.0)
 
 
 def refill_indices(good: np.ndarray) -> np.ndarray:

@@ -43,16 +43,25 @@ def make_dataset(
     ).batch(batch_size, drop_remainder=True)
 
 
+class _Odds(NamedTuple):
+    """What the weights of prioritized items depend on."""
+
+    table_size: Any
+    probability: Any
+    priority: Any
+
+
 class _Drawn(NamedTuple):
     """What is used of Reverb's answer: Python pays for every column of it, once a call."""
 
     item: tables.Item
     key: Any
-    odds: tuple[Any, ...]  # size of the table and probability, where weights depend on them
+    odds: _Odds | tuple[()]
 
 
 def _drawn(data: tables.Item, info: reverb.SampleInfo, prioritized: bool) -> _Drawn:
-    return _Drawn(data, info.key, (info.table_size, info.probability) if prioritized else ())
+    odds = _Odds(info.table_size, info.probability, info.priority)
+    return _Drawn(data, info.key, odds if prioritized else ())
 
 
 class BatchSampler:
@@ -152,10 +161,23 @@ class BatchSampler:
         return self._checked(_drawn(item, info, self._prioritization is not None))
 
     def _checked(self, drawn: _Drawn) -> SampledBatch | None:
-        steps = tables.unpack_steps(drawn.item.steps)
-        batch = SampledBatch(drawn.item.frames, steps, drawn.key, self._weights(drawn))
+        """A batch of the good items, in the places of the others too; None if there is none."""
         good = self._ranges.plausible(drawn.item.steps)
-        return batch if good.all() else self._without_junk(batch, good)
+        if isinstance(drawn.odds, _Odds):
+            good &= range_check.plausible_priorities(drawn.odds.priority)
+        if not good.all():
+            self._reject(int((~good).sum()), "values out of range")
+            careful_draw.delete(self._client, set(drawn.key[~good].tolist()))
+        if isinstance(drawn.odds, _Odds) and good.any():
+            good &= range_check.usable_odds(drawn.odds.probability)
+            if not good.any():
+                self._start_over()
+        if not good.any():
+            return None
+        if not good.all():
+            drawn = _rows_of(drawn, range_check.refill_indices(good))
+        steps = tables.unpack_steps(drawn.item.steps)
+        return SampledBatch(drawn.item.frames, steps, drawn.key, self._weights(drawn))
 
     def _reject(self, num_items: int, what: str) -> None:
         if self.rejected_items == 0:
@@ -166,24 +188,24 @@ class BatchSampler:
             )
         self.rejected_items += num_items
 
-    def _without_junk(self, batch: SampledBatch, good: np.ndarray) -> SampledBatch | None:
-        """The batch with good items in the places of those no actor can have made."""
-        self._reject(int((~good).sum()), "values out of range")
-        careful_draw.delete(self._client, set(batch.keys[~good].tolist()))
-        if not good.any():
-            return None
-        indices = range_check.refill_indices(good)
-        return SampledBatch(
-            frames=batch.frames[indices],
-            steps=tables.Step(*(column[indices] for column in batch.steps)),
-            keys=batch.keys[indices],
-            weights=batch.weights[indices],
-        )
+    def _start_over(self) -> None:
+        """Empties a table that gives one item again and again, and no odds for it.
+
+        Once Reverb has an infinite priority in its sums, they stay infinite or NaN, whatever is
+        deleted; and the item that it came with is never drawn.
+        """
+        logging.error("someone spoilt the priorities of replay beyond use: emptying it")
+        careful_draw.empty(self._client)
+        self._iterator = self._new_stream()
 
     def _weights(self, drawn: _Drawn) -> np.ndarray:
         if self._prioritization is None:
             return np.ones(drawn.key.shape, np.float32)
         # (1 / (N P))^beta, scaled so that the largest of the batch is 1.
-        table_size, probability = drawn.odds
+        table_size, probability, _ = drawn.odds
         weights = (table_size * probability) ** -self._prioritization.beta
         return (weights / weights.max()).astype(np.float32)
+
+
+def _rows_of(drawn: _Drawn, indices: np.ndarray) -> _Drawn:
+    return tf.nest.map_structure(lambda column: column[indices], drawn)

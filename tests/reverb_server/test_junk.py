@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import threading
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ import reverb
 
 from actors.n_step import NStepStream, Row
 from actors.observation import FRAME_SHAPE, STACK_SIZE
-from reverb_server import range_check, sampler, tables
+from reverb_server import careful_draw, range_check, sampler, tables
 from reverb_server.careful_draw import CarefulDraw
 from reverb_server.client import read_counts
 from reverb_server.foreign_samples import ForeignSamples
+from reverb_server.priorities import update_priorities
 from reverb_server.rate_limit import RateLimit
 from reverb_server.writer import ExperienceWriter
 from tests.reverb_server.episodes import NUM_ACTIONS, SINGLE, layout_of
@@ -40,12 +42,12 @@ def write_episode(client, rows=30):
             writer.write(0, *stream.step(row))
 
 
-def make_source(server):
+def make_source(server, prioritization=None):
     return sampler.BatchSampler(
         f"localhost:{server.port}",
         layout_of(N_STEP),
         batch_size=8,
-        prioritization=None,
+        prioritization=prioritization,
         num_actions=NUM_ACTIONS,
     )
 
@@ -168,11 +170,11 @@ MISFITS = {
 }
 
 
-def insert_unchecked(client, table, item):
+def insert_unchecked(client, table, item, priority=1.0):
     """As a stranger would: the writer is told not to compare with the table's signature."""
     with client.trajectory_writer(num_keep_alive_refs=1, validate_items=False) as writer:
         writer.append(item)
-        writer.create_item(table, 1.0, {name: c[-1] for name, c in writer.history.items()})
+        writer.create_item(table, priority, {name: c[-1] for name, c in writer.history.items()})
         writer.flush(timeout_ms=20_000)
 
 
@@ -194,6 +196,60 @@ def test_items_of_another_shape_are_passed_over_counted_and_deleted(make_server,
     assert client.server_info(timeout=5)[tables.REPLAY].current_size == size
 
 
+def has_distinct_items_and_finite_weights(batch):
+    fine = np.isfinite(batch.weights).all() and (batch.weights > 0.0).all()
+    return bool(fine) and batch.weights.max() == 1.0 and len(set(batch.keys.tolist())) > 1
+
+
+@pytest.mark.parametrize("found_at_once", [True, False])
+@pytest.mark.parametrize(
+    ("strangers", "alpha"),
+    [
+        ([np.inf], 0.6),
+        ([np.inf] * 2, 0.6),
+        ([1.7e308] * 4, 1.0),
+        ([1.7e308], 0.5),
+        ([0.0] * 3, 0.6),
+    ],
+)
+def test_priorities_no_error_can_have_given_do_not_keep_the_learner_from_replay(
+    make_server, connect, strangers, alpha, found_at_once
+):
+    scheme = tables.Prioritization(alpha=alpha, beta=0.4)
+    server = make_server(n_step=N_STEP, prioritization=scheme)
+    client = connect(server)
+    write_episode(client)
+    for priority in strangers:
+        insert_unchecked(client, tables.REPLAY, ITEM, priority)
+    source = make_source(server, scheme)
+    batches = []
+    for round_number in range(60):
+        if round_number > 0 or not found_at_once:
+            write_episode(client, rows=5)
+        if (batch := source()) is not None:
+            batches.append(batch)
+            update_priorities(client, batch.keys, np.linspace(-1.0, 1.0, 8))
+    assert all(np.isfinite(batch.weights).all() for batch in batches)
+    assert all(has_distinct_items_and_finite_weights(batch) for batch in batches[-10:])
+    assert len(batches) > 40
+    items = client.sample(tables.REPLAY, 300, emit_timesteps=False)
+    assert max(item.info.priority for item in items) <= 2.0
+
+
+def test_a_priority_set_beyond_reach_on_an_item_of_ours_costs_that_item(make_server, connect):
+    scheme = tables.Prioritization(alpha=0.6, beta=0.4)
+    server = make_server(n_step=N_STEP, prioritization=scheme)
+    client = connect(server)
+    write_episode(client)
+    source = make_source(server, scheme)
+    key = int(next_batch(source).keys[0])
+    client.mutate_priorities(tables.REPLAY, updates={key: 1e300})
+    for _ in range(40):
+        batch = source()
+    assert key not in batch.keys and has_distinct_items_and_finite_weights(batch)
+    assert source.rejected_items > 0
+
+
 def test_a_look_at_every_item_is_bounded_and_goes_on_where_it_was_held_back(make_server, connect):
     limit = RateLimit(samples_per_insert=1.0, warmup_steps=20, error_buffer=1e9)
     server = make_server(n_step=N_STEP, rate_limit=limit)
@@ -206,6 +262,42 @@ def test_a_look_at_every_item_is_bounded_and_goes_on_where_it_was_held_back(make
     drawn = draw(8, timeout_seconds=20.0)
     assert len(drawn.samples) == 8 and drawn.num_deleted == 0
     assert read_counts(client, SINGLE).samples == 8
+
+
+def wire_that_is_cut(server, after_bytes):
+    """The port of a connection to the server that ends once so much was sent, and comes once."""
+
+    def carry():
+        near, _ = listener.accept()
+        listener.close()
+        far = socket.create_connection(("127.0.0.1", server.port), 10)
+        threading.Thread(target=answer, args=(near, far), daemon=True).start()
+        sent = 0
+        while (data := near.recv(1 << 16)) and (sent := sent + len(data)) < after_bytes:
+            far.sendall(data)
+        for end in (near, far):
+            end.shutdown(socket.SHUT_RDWR)
+
+    def answer(near, far):
+        while data := far.recv(1 << 16):
+            near.sendall(data)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=carry, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+def test_junk_whose_deletion_a_server_does_not_live_to_hear_is_met_again(
+    make_server, connect, caplog
+):
+    server = make_server(n_step=N_STEP)
+    write_episode(connect(server))
+    keys = set(next_batch(make_source(server)).keys.tolist())
+    others = range(1 << 40, (1 << 40) + 20_000)  # gone already; enough to be cut in between
+    client = reverb.Client(f"localhost:{wire_that_is_cut(server, after_bytes=30_000)}")
+    careful_draw.delete(client, {*keys, *others})
+    assert "replay went away before it deleted" in caplog.text
+    assert any(keys & set(next_batch(make_source(server)).keys.tolist()) for _ in range(20))
 
 
 def test_junk_that_fits_the_signature_is_deleted_too(make_server, connect):
