@@ -1,6 +1,6 @@
 """Whose a run directory is: what someone else may have written to is not continued, nor played.
 
-Commands that only read and show (`status`, `report`, `compare`) take anyone's folder.
+Commands that only read files and show them (`list`, `report`, `compare`) take anyone's folder.
 """
 
 import os

@@ -29,6 +29,7 @@ _SCRIPT = (
 def fetch(run: pathlib.Path, folder: pathlib.Path) -> ExitCode:
     """Copies config, metrics, events, logs and checkpoints into `folder`."""
     run_dir = RunDir(run)
+    run_dir.check_own()
     run_dir.load_config()
     record = load_engine(run_dir)
     if record is None or record.engine != "kubernetes":

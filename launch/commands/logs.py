@@ -32,6 +32,7 @@ def logs(run: pathlib.Path, node: str | None, lines: int, follow: bool) -> ExitC
     record = load_engine(run_dir)
     with contextlib.suppress(KeyboardInterrupt):
         if record is not None and record.engine == "kubernetes":
+            run_dir.check_own()  # it says what kubectl asks, with the rights of whoever called
             return _pod_logs(record, node, lines, follow)
         _file_logs(run_dir, node, lines, follow)
     return ExitCode.DONE

@@ -39,8 +39,10 @@ class _Seen(NamedTuple):
 
 def status(run: pathlib.Path, as_json: bool) -> ExitCode:
     """Prints the state of a run and of each of its nodes."""
-    record = load_engine(RunDir(run))
+    run_dir = RunDir(run)
+    record = load_engine(run_dir)
     if record is not None and record.engine == "kubernetes" and not in_its_pod():
+        run_dir.check_own()  # it says what kubectl asks, with the rights of whoever called
         return cluster_status(run, record, as_json)
     seen = _look_at(run)
     if as_json:

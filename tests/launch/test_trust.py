@@ -14,9 +14,10 @@ ACTING = [
     ("watch", "RUN", "--out", "x.mp4"),
     ("stop", "RUN"),
     ("scale", "RUN", "--actor-hosts", "2"),
+    ("fetch", "RUN", "copy"),
     ("host", "--run-dir", "RUN", "--groups", "actor"),
 ]
-READING = [("status", "RUN"), ("compare", "RUN", "--out", "OUT")]
+READING = [("status", "RUN"), ("logs", "RUN"), ("compare", "RUN", "--out", "OUT")]
 
 
 @pytest.mark.parametrize("args", ACTING, ids=lambda args: args[0])

@@ -228,6 +228,17 @@ def test_the_pod_of_a_fetch_that_fails_is_deleted_too(kubectl, run, tmp_path, re
     assert "component=reader" in kubectl.calls[-1][0]
 
 
+@pytest.mark.parametrize(
+    "args", [["status"], ["logs"], ["stop"], ["scale", "--actor-hosts=1"], ["fetch", "copy"]]
+)
+def test_the_cluster_hears_nothing_of_a_folder_that_others_can_write_to(kubectl, run, refuse, args):
+    before = len(kubectl.calls)
+    run.root.chmod(0o777)
+    command, *others = args
+    assert "can be written by others" in refuse(command, str(run.root), *others)
+    assert len(kubectl.calls) == before
+
+
 def test_fetch_refuses_other_runs_and_other_folders(kubectl, run, refuse, tmp_path):
     assert cli.run(["train", "--engine=hosts", f"--run-dir={tmp_path / 'other'}"]) == 0
     message = refuse("fetch", str(tmp_path / "other"), str(tmp_path / "copy"))
