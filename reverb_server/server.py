@@ -11,13 +11,14 @@ import reverb
 
 from reverb_server import tables
 from reverb_server.checkpoint import CheckpointFolder
-from reverb_server.client import SERVER_AWAY, read_counts
+from reverb_server.client import SERVER_AWAY, read_counts, table_info
 from reverb_server.load_log import without_counting
 from reverb_server.port import check_port_free
 
 _ASK_SECONDS = 2.0  # longest time between two looks whether the server answers
-# Memory that a step, its items and what the server keeps for a while can take at the very most.
-_BYTES_PER_INSERT = 1 << 16
+# Memory that a step that is held, its items and what is kept for a while can take at the very most.
+_BYTES_PER_STEP = 1 << 16
+_UNEXPLAINED_BYTES = 1 << 29  # that memory may grow by without more steps in replay
 
 
 def serve(
@@ -32,29 +33,26 @@ def serve(
     wait_for_stop: Callable[[float], bool],
     on_answer: Callable[[int], None] = lambda inserts: None,
     on_save: Callable[[], None] = lambda: None,
-    telemetry_bytes: int = 1 << 29,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Serves until told to stop, then checkpoints a last time. Restores what it finds there.
 
     `on_answer` is told that the server answers, and how many inserts it has seen; `on_save` that it
     is about to write a checkpoint, and answers nobody meanwhile. Raises if the last one failed.
-    Memory that grew by more than `telemetry_bytes` without inserts to replay that explain it is
-    rows of telemetry far larger than ours: they are dropped.
     """
     check_port_free(port)
     folder = CheckpointFolder(checkpoint_directory, layout)
     with without_counting():
         server = reverb.Server(list(served), port=port, checkpointer=folder.make_checkpointer())
     client = reverb.Client(f"localhost:{server.port}")
-    guard = _MemoryGuard(client, telemetry_bytes)
+    guard = _MemoryGuard(client, _counts(client, layout).get("size", 0))
     saved_at = reported_at = clock()
     try:
         while not wait_for_stop(min(report_seconds, _ASK_SECONDS)):
             row = _counts(client, layout)
             if row:
                 on_answer(row["inserts"])
-                guard.look(row["inserts"])
+                guard.look(row["size"])
             try:
                 if clock() - saved_at >= checkpoint_seconds:
                     on_save()
@@ -79,21 +77,35 @@ def serve(
 
 
 class _MemoryGuard:
-    """Reverb has no bound on the bytes of a row; this drops what grows without a reason."""
+    """Reverb has no bound on the bytes of a row; this drops telemetry that grows without a reason.
 
-    def __init__(self, client: reverb.Client, most_bytes: int):
-        self._client, self._most_bytes = client, most_bytes
-        self._inserts = 0
-        self._bytes = _memory()["bytes"]
+    Growth counts from when the table was last empty, so those who send slowly are no better off.
+    """
 
-    def look(self, inserts: int) -> None:
-        """Drops the rows of telemetry if memory has grown too far since the last look."""
-        grown = (now := _memory()["bytes"]) - self._bytes
-        explained = self._most_bytes + max(inserts - self._inserts, 0) * _BYTES_PER_INSERT
-        self._inserts, self._bytes = inserts, now
-        if grown > explained:
-            logging.error("memory grew by %d MB without inserts: dropping telemetry", grown >> 20)
+    def __init__(self, client: reverb.Client, size: int):
+        self._client = client
+        self._before: tuple[int, int] | None = (_memory()["bytes"], size)
+
+    def look(self, size: int) -> None:
+        """Drops the rows of telemetry if memory has grown too far for what replay has grown."""
+        try:
+            rows = table_info(self._client, tables.TELEMETRY).current_size
+            now = _memory()["bytes"]
+            if rows == 0 or self._before is None:
+                self._before = now, size
+                return
+            grown, more_steps = now - self._before[0], max(size - self._before[1], 0)
+            if grown <= _UNEXPLAINED_BYTES + more_steps * _BYTES_PER_STEP:
+                return
+            logging.error(
+                "memory grew by %d MB, which replay does not explain: dropping %d rows of telemetry",
+                grown >> 20,
+                rows,
+            )
             self._client.reset(tables.TELEMETRY)
+            self._before = None  # what they took is free by the next look
+        except SERVER_AWAY as error:
+            logging.warning("the replay server is slow to answer: %s", error)
 
 
 def _counts(client: reverb.Client, layout: tables.ItemLayout) -> dict[str, Any]:

@@ -53,7 +53,6 @@ def run(
     report_seconds: float = PERIOD_SECONDS,
     heard: list[Any] | None = None,
     rows: list[dict[str, Any]] | None = None,
-    telemetry_bytes: int = 1 << 40,
 ) -> list[dict[str, Any]]:
     """Serves while the script lasts, one entry per period; returns the reports."""
     number = portpicker.pick_unused_port()
@@ -80,7 +79,6 @@ def run(
         wait_for_stop=wait_for_stop,
         on_answer=heard.append,
         on_save=lambda: heard.append("saves"),
-        telemetry_bytes=telemetry_bytes,
         clock=lambda: now[0],
     )
     return rows
@@ -357,24 +355,52 @@ def test_a_second_server_on_the_same_port_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rows_of_telemetry_that_fill_the_memory_are_dropped(
-    make_tables: Tables, tmp_path: pathlib.Path
-) -> None:
-    sizes = []
+def send_large_rows(client: reverb.Client, num_rows: int, megabytes: int) -> None:
+    """Rows of telemetry as no role of ours sends them."""
+    noise = np.random.default_rng(0).integers(0, 256, megabytes << 20, np.uint8)
+    with client.trajectory_writer(1, validate_items=False) as stranger:
+        for _ in range(num_rows):
+            stranger.append({"row": noise})
+            stranger.create_item(tables.TELEMETRY, 1.0, {"row": stranger.history["row"][-1]})
+        stranger.flush(timeout_ms=60_000)
 
-    def flood(client: reverb.Client) -> None:
-        noise = np.random.default_rng(0).integers(0, 256, 32 << 20, np.uint8)
-        with client.trajectory_writer(1, validate_items=False) as stranger:
-            for _ in range(4):
-                stranger.append({"row": noise})
-                stranger.create_item(tables.TELEMETRY, 1.0, {"row": stranger.history["row"][-1]})
-            stranger.flush(timeout_ms=60_000)
+
+@pytest.mark.parametrize(("num_rows", "periods"), [(4, 1), (1, 8)])
+def test_rows_of_telemetry_that_fill_the_memory_are_dropped_however_slowly_they_come(
+    make_tables: Tables,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    num_rows: int,
+    periods: int,
+) -> None:
+    monkeypatch.setattr(server, "_UNEXPLAINED_BYTES", 80 << 20)
+    sizes: list[int] = []
 
     def look(client: reverb.Client) -> None:
         sizes.append(client.server_info(timeout=5)[tables.TELEMETRY].current_size)
 
-    run(make_tables, tmp_path, [flood, look, nothing], telemetry_bytes=64 << 20)
-    assert sizes == [0]
-    sizes.clear()
-    run(make_tables, tmp_path / "unbounded", [flood, look, nothing])
-    assert sizes == [4]
+    def flood(client: reverb.Client) -> None:
+        send_large_rows(client, num_rows, 33)  # from 32 MB on, memory goes back when it is freed
+        look(client)
+
+    run(make_tables, tmp_path, [*[flood] * periods, look, nothing])
+    assert max(sizes) < 6
+    assert sizes[-1] < 4
+
+
+def test_replay_that_grows_and_rows_that_are_read_drop_no_telemetry(
+    make_tables: Tables, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_UNEXPLAINED_BYTES", 12 << 20)
+    sizes: list[int] = []
+
+    def read(client: reverb.Client) -> None:
+        sizes.append(client.server_info(timeout=5)[tables.TELEMETRY].current_size)
+        assert list(client.sample(tables.TELEMETRY, sizes[-1], emit_timesteps=False))
+
+    def grow(client: reverb.Client) -> None:
+        send_large_rows(client, 1, 8)
+        insert(client, 300)
+
+    run(make_tables, tmp_path, [grow, grow, read, nothing, grow, grow, read, nothing])
+    assert sizes == [2, 2]
