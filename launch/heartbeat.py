@@ -54,12 +54,18 @@ class Phase(enum.Enum):
     WAITING_FOR_PARAMETERS = _Kind("waiting for parameters", 1.0)
     WAITING_FOR_REPLAY = _Kind("waiting for replay", 1.0)
     SAVING = _Kind("writing a checkpoint", 15.0)  # a full replay table takes minutes
+    SAVED = _Kind("wrote a checkpoint", math.inf)
     FINISHED = _Kind("finished", math.inf)
 
     @property
     def patience(self) -> float:
         """How long a round may take, in multiples of the run's `stuck_seconds`."""
         return self.value.patience
+
+    @property
+    def rests(self) -> bool:
+        """Whether the loop has nothing to do, and need not come round."""
+        return math.isinf(self.value.patience)
 
     @property
     def is_work(self) -> bool:

@@ -15,7 +15,7 @@ import reverb
 from launch import build, heartbeat
 from launch.config import Config
 from launch.heartbeat import Phase
-from launch.nodes.learner_heartbeat import LearnerHeartbeat
+from launch.nodes.learner_heartbeat import LearnerHeartbeat, of_background_save
 from launch.nodes.publishing import make_publish
 from launch.nodes.tables import item_layout, prioritization_of
 from launch.replay import sample_streams
@@ -69,7 +69,10 @@ def _train(
     state, update = parts.make_learner(config)
     checkpointer = Checkpointer(run_dir.checkpoints, keep=config.learner.keep_checkpoints)
     state, steps, _ = restore(checkpointer, state)
-    saves = BackgroundSave(functools.partial(parts.save, checkpointer, guard))
+    # A thread, and so a loop of its own that may hang, as the publisher's is.
+    saving = heartbeat.of_this_process("saver", log_seconds=math.inf)
+    write = functools.partial(parts.save, checkpointer, guard)
+    saves = BackgroundSave(of_background_save(saving, write))
     sampling = _Sampling(config, client)
     if heart.is_heard and not config.replay.colocate:
         # Closing one waits for TensorFlow's thread, which waits for replay: half a minute where

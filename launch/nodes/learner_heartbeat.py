@@ -1,4 +1,7 @@
-"""The learner's heartbeat: the edges of its loop, each of which says when the loop passes it."""
+"""The learner's heartbeat: the edges of its loop, each of which says when the loop passes it.
+
+Its checkpoints are written by a thread, which has a heartbeat of its own.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,10 +9,24 @@ from collections.abc import Callable
 import jax
 
 from launch.heartbeat import Heartbeat, Phase
+from learner.background_save import Write
 from learner.loop import Batch, Edges, ReplayCounts
 from learner.step_counter import StepCounter
 from learner.transitions import Column, Transition
 from learner.update import LearnerState, Update, UpdateResult
+
+
+def of_background_save(heartbeat: Heartbeat, save: Write) -> Write:
+    """The same write of a checkpoint, heard: a disk may hang while the updates go on."""
+
+    def heard(state: LearnerState, steps: StepCounter) -> int:
+        heartbeat.beat(Phase.SAVING)
+        try:
+            return save(state, steps)
+        finally:
+            heartbeat.beat(Phase.SAVED)
+
+    return heard
 
 
 class LearnerHeartbeat:

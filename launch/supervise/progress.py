@@ -111,7 +111,7 @@ class Progress:
 
     def age_seconds(self, now: float) -> float:
         """For how long the quietest loop has said nothing."""
-        return max(now - loop.heard_at for loop in self._heard())
+        return max(now - loop.heard_at for loop in self._awake())
 
     @property
     def has_worked(self) -> bool:
@@ -140,7 +140,7 @@ class Progress:
         return heard is not None and heard.beat.phase is Phase.FINISHED
 
     def __str__(self) -> str:
-        return ", ".join(str(loop.last) for loop in self._heard())
+        return ", ".join(str(loop.last) for loop in self._awake())
 
     def close_writing(self) -> None:
         """Leaves the writing end to the process alone."""
@@ -152,3 +152,7 @@ class Progress:
 
     def _heard(self) -> list[_Loop]:
         return list(self._loops.values()) or [self._birth]
+
+    def _awake(self) -> list[_Loop]:
+        """Those that have something to do; all, if none has."""
+        return [loop for loop in self._heard() if not loop.last.phase.rests] or self._heard()

@@ -15,6 +15,7 @@ import reverb
 from reverb_server import tables
 from reverb_server.telemetry import TelemetryWriter
 
+PRIORITIES = (float("inf"), 1.7e308, 0.0)  # beyond what an error can be, or never drawn
 FRAMES = (1.7e308, 10**400, 2**63, -1, "many")  # no run is there
 _OVERSIZED_BYTES = 20 << 20
 _NOISY_CONNECTIONS = 10
@@ -28,6 +29,8 @@ def attack(address: str, total_steps: int) -> None:
     item = _item(client)
     for misfit in (*_of_another_shape(item), *_out_of_range(item)):
         _insert(client, tables.REPLAY, misfit)
+    for priority in PRIORITIES:
+        _insert(client, tables.REPLAY, item, priority)
     _publish(client, total_steps)
     _insert(client, tables.TELEMETRY, {"row": np.zeros(_OVERSIZED_BYTES, np.uint8)})
     rows = TelemetryWriter(client, "learner")
@@ -77,10 +80,12 @@ def _publish(client: reverb.Client, total_steps: int) -> None:
         _insert(client, tables.PARAMS, item)
 
 
-def _insert(client: reverb.Client, table: str, item: dict[str, np.ndarray]) -> None:
+def _insert(
+    client: reverb.Client, table: str, item: dict[str, np.ndarray], priority: float = 1.0
+) -> None:
     with client.trajectory_writer(num_keep_alive_refs=1, validate_items=False) as writer:
         writer.append(item)
-        writer.create_item(table, 1.0, {name: c[-1] for name, c in writer.history.items()})
+        writer.create_item(table, priority, {name: c[-1] for name, c in writer.history.items()})
         writer.flush(timeout_ms=_SECONDS * 1000)
 
 

@@ -1,11 +1,19 @@
 """When the learner's loop counts as alive: updating, waiting in turn, saving."""
 
+import threading
+
 import jax.numpy as jnp
 import pytest
 
+from launch import heartbeat
 from launch.heartbeat import Beat, Phase
-from launch.nodes.learner_heartbeat import LearnerHeartbeat
+from launch.nodes.learner_heartbeat import LearnerHeartbeat, of_background_save
+from launch.supervise.progress import Progress
+from learner.background_save import BackgroundSave
 from learner.loop import Edges, ReplayCounts
+from learner.step_counter import StepCounter
+
+WAIT_SECONDS = 60.0  # bounds a hang
 
 
 class World:
@@ -68,6 +76,42 @@ def test_a_checkpoint_that_is_waited_for_is_announced_and_one_in_the_background_
     assert world.beats == []
     assert world.edges.save_and_wait(None, None) == 7
     assert world.beats == [Beat(Phase.SAVING), "file"]
+
+
+def test_a_disk_that_hangs_is_found_although_the_updates_go_on(monkeypatch):
+    progress = Progress(0.0, stuck_seconds=1.0)
+    monkeypatch.setenv(heartbeat.VARIABLE, str(progress.descriptor))
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write(state, steps):
+        begun.set()
+        if not go_on.wait(WAIT_SECONDS):
+            raise TimeoutError
+        raise OSError("the disk is full")
+
+    save = of_background_save(heartbeat.of_this_process("saver"), write)
+    learner = heartbeat.of_this_process("learner")
+    saving = BackgroundSave(save).start({"w": jnp.zeros(3)}, StepCounter())
+    assert begun.wait(WAIT_SECONDS)
+    progress.poll(0.0)
+    learner.beat(Phase.UPDATING, 1)
+    bound = Phase.SAVING.patience
+    progress.poll(bound + 0.5)
+    assert progress.standstill(bound) is None
+    assert str(progress.standstill(bound + 0.5)) == (
+        f"made no progress for {bound + 0.5:.0f} s (last: writing a checkpoint)"
+    )
+    assert str(progress) == "writing a checkpoint, update 1"
+
+    go_on.set()
+    with pytest.raises(OSError, match="the disk is full"):
+        saving.result(WAIT_SECONDS)
+    progress.poll(bound + 1.0)
+    assert progress.standstill(bound + 1.0) is None
+    assert str(progress) == "update 1"
+    assert progress.age_seconds(bound + 1.25) == 0.75
+    progress.close_writing()
+    progress.close()
 
 
 def test_waiting_for_data_counts_while_its_source_comes_round(world):
