@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -28,11 +28,16 @@ class Batch(NamedTuple):
     keys: np.ndarray  # uint64 [B]: replay keys, for new priorities
 
 
-class ReplayCounts(NamedTuple):
-    """How many items were ever inserted into replay, and sampled from it."""
+class ReplayCounts(Protocol):
+    """What replay has counted, whatever else it counts."""
 
-    inserts: int
-    samples: int
+    @property
+    def inserts(self) -> int:
+        """Agent steps that were ever inserted."""
+
+    @property
+    def samples(self) -> int:
+        """Transitions that were ever sampled."""
 
 
 class Progress(NamedTuple):

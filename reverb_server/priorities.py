@@ -11,6 +11,7 @@ import reverb
 
 from reverb_server import tables
 
+_MAX_WAITING = 16  # batches whose priorities wait to be sent
 _FLOOR = 1e-6  # keeps every item reachable
 
 
@@ -20,9 +21,9 @@ class PriorityUpdater:
     What the server is too slow to take is dropped and counted.
     """
 
-    def __init__(self, client: reverb.Client, *, max_waiting: int = 16):
+    def __init__(self, client: reverb.Client):
         self._client = client
-        self._queue: queue.Queue[tuple[np.ndarray, Any] | None] = queue.Queue(max_waiting)
+        self._queue: queue.Queue[tuple[np.ndarray, Any] | None] = queue.Queue(_MAX_WAITING)
         self._error: Exception | None = None
         self.dropped_updates = 0
         self._thread = threading.Thread(target=self._run, name="priorities", daemon=True)

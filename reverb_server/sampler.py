@@ -13,6 +13,8 @@ import tensorflow as tf
 
 from reverb_server import careful_draw, range_check, tables
 
+_WAIT_SECONDS = 2.0  # for a batch
+
 
 class SampledBatch(NamedTuple):
     """A batch of items, and how it was drawn."""
@@ -79,7 +81,6 @@ class BatchSampler:
         batch_size: int,
         prioritization: tables.Prioritization | None,
         num_actions: int,
-        timeout_seconds: float = 2.0,
     ):
         """A batch has `batch_size` items; `num_actions` bounds what an actor can have done."""
         options = tf.data.Options()
@@ -91,7 +92,7 @@ class BatchSampler:
             server_address,
             layout,
             batch_size=batch_size,
-            timeout_seconds=timeout_seconds,
+            timeout_seconds=_WAIT_SECONDS,
         )
         self._dataset = (
             dataset.map(
@@ -110,7 +111,6 @@ class BatchSampler:
         # a batch being put together, one that waits in the dataset, and one on its way to us.
         self.stream_items = 4 * batch_size
         self._draw = careful_draw.CarefulDraw(self._client, layout)
-        self._timeout_seconds = timeout_seconds
         self._careful_items = 0  # still to be drawn one by one
         self._quick_items = 0  # since the last that did not fit
         self.rejected_items = 0  # sampled, but not from an actor
@@ -142,7 +142,7 @@ class BatchSampler:
         return self._dataset.as_numpy_iterator()
 
     def _draw_carefully(self) -> SampledBatch | None:
-        drawn = self._draw(self._batch_size, self._timeout_seconds)
+        drawn = self._draw(self._batch_size, _WAIT_SECONDS)
         if drawn is None:
             return None
         self.max_samples += self._batch_size
@@ -199,11 +199,10 @@ class BatchSampler:
         self._iterator = self._new_stream()
 
     def _weights(self, drawn: _Drawn) -> np.ndarray:
-        if self._prioritization is None:
+        if self._prioritization is None or not isinstance(drawn.odds, _Odds):
             return np.ones(drawn.key.shape, np.float32)
         # (1 / (N P))^beta, scaled so that the largest of the batch is 1.
-        table_size, probability, _ = drawn.odds
-        weights = (table_size * probability) ** -self._prioritization.beta
+        weights = (drawn.odds.table_size * drawn.odds.probability) ** -self._prioritization.beta
         return (weights / weights.max()).astype(np.float32)
 
 

@@ -98,7 +98,7 @@ class _MemoryGuard:
             if grown <= _UNEXPLAINED_BYTES + more_steps * _BYTES_PER_STEP:
                 return
             logging.error(
-                "memory grew by %d MB, which replay does not explain: dropping %d rows of telemetry",
+                "memory grew by %d MB that replay does not explain: dropping %d rows of telemetry",
                 grown >> 20,
                 rows,
             )

@@ -20,6 +20,7 @@ from reverb_server.rate_limit import RateLimit
 
 REPLAY, PARAMS, TELEMETRY = "replay", "params", "telemetry"
 TELEMETRY_ROW_BYTES = 2048
+_TELEMETRY_ROWS = 10_000
 # `header` is version, global steps, finished; `values` the flat acting parameters, however many the
 # network has: those who act know, and check.
 PARAMS_SIGNATURE = {
@@ -85,7 +86,6 @@ def make_tables(
     capacity_steps: int,
     rate_limit: RateLimit,
     prioritization: Prioritization | None,
-    telemetry_rows: int = 10_000,
 ) -> list[reverb.Table]:
     """All tables of a run."""
     sampler = (
@@ -118,7 +118,7 @@ def make_tables(
         TELEMETRY,
         sampler=reverb.selectors.Fifo(),
         remover=reverb.selectors.Fifo(),
-        max_size=telemetry_rows,
+        max_size=_TELEMETRY_ROWS,
         max_times_sampled=1,
         rate_limiter=reverb.rate_limiters.MinSize(1),
         signature={"row": tf.TensorSpec([TELEMETRY_ROW_BYTES], tf.uint8)},

@@ -17,7 +17,7 @@ _NEW_PRIORITY = 1.0
 # compress well, but frames of a chunk that an item does not show are sent in vain. On Pong a step
 # takes 2.1 KB with chunks of 1 frame, 1.4 KB with 2, 1.1 KB with 4.
 _FRAME_CHUNK, _STEP_CHUNK = 4, 10
-_PENDING_STEPS = 20
+_PENDING_STEPS = 20  # buffered per stream while inserts are held back
 _WAIT_SECONDS = 0.25  # longest wait between two looks at should_stop
 _CLOSE_SECONDS = 1.0  # for the last items of all streams together
 
@@ -47,19 +47,12 @@ class ExperienceWriter:
         *,
         num_streams: int,
         should_stop: Callable[[], bool],
-        max_pending_items: int | None = None,
         timeout_seconds: float = 300.0,
     ):
-        """`max_pending_items` bounds what is buffered per stream while inserts are held back.
-
-        None means 20 steps or a little more.
-        """
         _check_signature(client, layout)
         self._streams = [_Stream(client, layout) for _ in range(num_streams)]
         self._should_stop = should_stop
-        if max_pending_items is None:
-            max_pending_items = layout.items_for(_PENDING_STEPS)
-        self._max_pending_items = max_pending_items
+        self._max_pending_items = layout.items_for(_PENDING_STEPS)
         self._timeout_seconds = timeout_seconds
         self.waited_seconds = 0.0  # time spent held back by the server, for the actor's report
 

@@ -27,11 +27,11 @@ from learner import acting
 from learner.background_save import BackgroundSave
 from learner.checkpoint import Checkpointer
 from learner.divergence import FiniteGuard
-from learner.loop import Batch, Edges, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, run_learner
 from learner.prefetch import Prefetcher
 from learner.update import LearnerState, Update
 from reverb_server import sampler
-from reverb_server.client import SERVER_AWAY, read_counts
+from reverb_server.client import SERVER_AWAY, TableCounts, read_counts
 from reverb_server.foreign_samples import ForeignSamples
 from reverb_server.params import ParamsPublisher
 from reverb_server.priorities import PriorityUpdater
@@ -163,7 +163,7 @@ class _Sampling:
         slack = self._layout.steps_in(sum(sampler.stream_items for sampler in self._samplers))
         self._foreign = ForeignSamples(slack=slack)
 
-    def read_counts(self) -> ReplayCounts | None:
+    def read_counts(self) -> TableCounts | None:
         """Replay's counts of inserts and samples; None while it does not answer."""
         try:
             counts = read_counts(self._client, self._layout)
@@ -173,7 +173,7 @@ class _Sampling:
             return None
         own = self._layout.steps_in(sum(sampler.max_samples for sampler in self._samplers))
         self._foreign.observe(counts.samples, own)
-        return ReplayCounts(inserts=counts.inserts, samples=counts.samples)
+        return counts
 
     def losses(self) -> dict[str, int]:
         """What was sampled and did not become a batch, as columns of a metrics row."""

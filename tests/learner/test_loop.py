@@ -4,19 +4,26 @@ import dataclasses
 import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from learner.divergence import DivergedError
-from learner.loop import Batch, Edges, Periods, Progress, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, Periods, Progress, run_learner
 from learner.step_counter import StepCounter
 from learner.update import LearnerState, UpdateResult
 
 NEVER = 1e9
 ENDLESS = 10**9
+
+
+class Counts(NamedTuple):
+    """What replay has counted."""
+
+    inserts: int
+    samples: int
 
 
 @dataclasses.dataclass
@@ -77,12 +84,12 @@ class World:
         assert progress.updates == int(state.updates)
         self.tape.append(("publish", progress))
 
-    def counts(self) -> ReplayCounts | None:
+    def counts(self) -> Counts | None:
         if self.counts_script is not None:
             inserts = next(self.counts_script)
         else:
             inserts = int(self.now * self.inserts_per_second)
-        return None if inserts is None else ReplayCounts(inserts, samples=8 * inserts)
+        return None if inserts is None else Counts(inserts, samples=8 * inserts)
 
     def run(self, periods: Periods, steps: StepCounter, updates: int = 0) -> LearnerState:
         self.updates_per_call = periods.updates_per_batch

@@ -5,13 +5,14 @@ Threads meet at events; the limit in seconds is only reached if something is bro
 
 import itertools
 import threading
+import types
 from concurrent.futures import Future
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from learner.loop import Batch, Edges, Periods, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, Periods, run_learner
 from learner.prefetch import Prefetcher
 from learner.step_counter import StepCounter
 from learner.update import LearnerState, UpdateResult
@@ -55,7 +56,7 @@ def test_the_next_transfer_begins_before_the_present_update_is_done() -> None:
             steps=StepCounter(),
             edges=Edges(
                 next_batch=prefetcher.get,
-                read_counts=lambda: ReplayCounts(0, 0),
+                read_counts=lambda: types.SimpleNamespace(inserts=0, samples=0),
                 publish=lambda state, progress: None,
                 report=lambda row: None,
                 start_save=lambda state, steps: saved,

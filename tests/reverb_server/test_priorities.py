@@ -91,10 +91,11 @@ def test_errors_of_diverged_learning_change_no_priority(
 
 
 def test_the_learner_is_not_held_by_priorities_for_a_server_that_is_gone(
-    make_server: MakeServer, connect: Connect
+    make_server: MakeServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(priorities, "_MAX_WAITING", 2)
     server = make_server(prioritization=tables.Prioritization(0.6, 0.4))
-    updater = priorities.PriorityUpdater(connect(server), max_waiting=2)
+    updater = priorities.PriorityUpdater(connect(server))
     server.stop()
     for _ in range(10):
         updater(np.array([1], np.uint64), np.array([0.5]))

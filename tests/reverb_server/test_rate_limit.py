@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.n_step import NStepStream, Row
 from actors.observation import FRAME_SHAPE
-from reverb_server import sampler, tables
+from reverb_server import sampler, tables, writer
 from reverb_server.client import read_counts
 from reverb_server.rate_limit import RateLimit, RateLimitError, make_rate_limit
 from tests.reverb_server.episodes import layout_of, open_sampler, open_writer
@@ -83,9 +83,7 @@ def insert(
     stream = NStepStream(1, transitions)
     inserted = 0
     try:
-        with open_writer(
-            client, transitions=transitions, max_pending_items=1, timeout_seconds=60.0
-        ) as target:
+        with open_writer(client, transitions=transitions, timeout_seconds=60.0) as target:
             while inserted < num_items:
                 increment = stream.step(row)
                 target.write(0, *increment)
@@ -120,12 +118,15 @@ def draw_while(inserting: threading.Thread, source: sampler.BatchSampler, drawn:
 @hypothesis.example(samples_per_insert=8.0, batch_items=8, transitions=4, streams=8, warmup=0)
 def test_with_the_smallest_accepted_band_both_sides_go_on_and_the_ratio_is_kept(
     make_tables: Callable[..., list[reverb.Table]],
+    monkeypatch: pytest.MonkeyPatch,
     samples_per_insert: float,
     batch_items: int,
     transitions: int,
     streams: int,
     warmup: int,
 ) -> None:
+    monkeypatch.setattr(writer, "_PENDING_STEPS", 1)
+    monkeypatch.setattr(sampler, "_WAIT_SECONDS", 0.1)
     batch_size = batch_items * transitions
     limit = smallest_limit(
         samples_per_insert=samples_per_insert,
@@ -143,7 +144,7 @@ def test_with_the_smallest_accepted_band_both_sides_go_on_and_the_ratio_is_kept(
     inserting = threading.Thread(target=insert, args=(client, num_items, transitions, done))
     inserting.start()
     drawn: list[int] = []
-    options = {"transitions": transitions, "batch_size": batch_items, "timeout_seconds": 0.1}
+    options = {"transitions": transitions, "batch_size": batch_items}
     drawing = [
         threading.Thread(
             target=draw_while, args=(inserting, open_sampler(server, **options), drawn)

@@ -108,11 +108,15 @@ def test_a_batch_has_the_types_and_shapes_of_the_layout(
 
 
 def test_returns_none_while_the_table_has_too_little_and_a_batch_once_it_has_enough(
-    make_server: MakeServer, connect: Connect, eventually: Callable[..., Any]
+    make_server: MakeServer,
+    connect: Connect,
+    eventually: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sampler, "_WAIT_SECONDS", 0.05)
     warmup = RateLimit(samples_per_insert=1.0, warmup_steps=10, error_buffer=1000.0)
     server = make_server(rate_limit=warmup)
-    source = open_sampler(server, timeout_seconds=0.05)
+    source = open_sampler(server)
     with open_writer(connect(server)) as target:
         play(target, make_streams(1, [10]), 1)  # the last one waits for rows to come
         assert source() is None

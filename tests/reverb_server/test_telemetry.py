@@ -60,9 +60,10 @@ def test_rows_of_several_roles_share_the_table(make_server: MakeServer, connect:
 
 
 def test_a_full_table_drops_its_oldest_rows_and_blocks_nobody(
-    make_server: MakeServer, connect: Connect
+    make_server: MakeServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = connect(make_server(telemetry_rows=5))
+    monkeypatch.setattr(tables, "_TELEMETRY_ROWS", 5)
+    client = connect(make_server())
     send(client, [{"i": i} for i in range(12)])
     assert [row["i"] for row in telemetry.TelemetryReader(client).drain()] == [7, 8, 9, 10, 11]
 

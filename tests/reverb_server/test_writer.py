@@ -76,12 +76,14 @@ class TestHeldBack:
 
     EPISODE = 40
 
+    @pytest.fixture(autouse=True)
+    def two_items_may_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(writer, "_PENDING_STEPS", 2)
+
     def test_write_waits_no_longer_than_its_limit_and_says_so(
         self, make_server: MakeServer, connect: Connect
     ) -> None:
-        target = open_writer(
-            connect(make_server(rate_limit=HELD)), max_pending_items=2, timeout_seconds=0.1
-        )
+        target = open_writer(connect(make_server(rate_limit=HELD)), timeout_seconds=0.1)
         with target, pytest.raises(writer.WriteTimeoutError, match=r"no items for 0\.\d s"):
             play(target, make_streams(1, [self.EPISODE]), 1)
         assert target.waited_seconds < 0.1  # the wait that failed is not one that was overcome
@@ -97,9 +99,7 @@ class TestHeldBack:
 
         client = connect(make_server(rate_limit=HELD))
         started = time.monotonic()
-        with open_writer(
-            client, max_pending_items=2, should_stop=should_stop, timeout_seconds=30.0
-        ) as target:
+        with open_writer(client, should_stop=should_stop, timeout_seconds=30.0) as target:
             increments = NStepStream(1, 1)
             rows = make_streams(1, [self.EPISODE])[0][0].rows
             for row in rows:
@@ -122,9 +122,7 @@ class TestHeldBack:
             held.append(source() is not None)
             return False
 
-        with open_writer(
-            connect(server), max_pending_items=2, should_stop=sample_instead_of_stopping
-        ) as target:
+        with open_writer(connect(server), should_stop=sample_instead_of_stopping) as target:
             play(target, make_streams(1, [14]), 1)
         assert any(held)
         assert read_counts(connect(server), SINGLE).size > 6
@@ -134,7 +132,7 @@ class TestHeldBack:
     ) -> None:
         server = make_server(rate_limit=HELD)
         client = connect(server)
-        with open_writer(client, max_pending_items=2, timeout_seconds=0.1) as target:
+        with open_writer(client, timeout_seconds=0.1) as target:
             with pytest.raises(writer.WriteTimeoutError):
                 play(target, make_streams(1, [self.EPISODE]), 1)
             report = telemetry.TelemetryWriter(client, "actor/0")
@@ -163,10 +161,11 @@ def test_leaving_the_writer_is_quick_when_the_server_is_gone(
 
 
 def test_a_writer_goes_on_when_the_server_is_back_on_its_port(
-    make_server: MakeServer, connect: Connect, eventually: Callable[..., Any]
+    make_server: MakeServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(writer, "_PENDING_STEPS", 0)
     server = make_server()
-    with open_writer(connect(server), max_pending_items=0, timeout_seconds=60.0) as target:
+    with open_writer(connect(server), timeout_seconds=60.0) as target:
         play(target, make_streams(1, [5]), 1)
         server.stop()
         revived = make_server(port=server.port)

@@ -23,6 +23,13 @@ from learner.transitions import Transition
 _COMPRESSION = 1
 
 
+class Counts(NamedTuple):
+    """What a replay has counted since the run began."""
+
+    inserts: int  # agent steps
+    samples: int  # transitions
+
+
 class _Steps(NamedTuple):
     """The columns of items, float32 [items, rows] each."""
 
@@ -60,6 +67,10 @@ class SerialReplay:
     def size(self) -> int:
         """Agent steps held."""
         return len(self._items) * self._cut.item_transitions
+
+    def counts(self) -> Counts:
+        """What it has counted so far."""
+        return Counts(self.inserts, self.samples)
 
     def write(self, stream: tuple[int, int], increment: Increment) -> None:
         """Appends rows to a stream, (actor, game), and stores the items they complete."""

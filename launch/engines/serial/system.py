@@ -42,7 +42,7 @@ from learner import acting
 from learner.background_save import finished_save
 from learner.checkpoint import Checkpointer
 from learner.divergence import FiniteGuard
-from learner.loop import Batch, Edges, Progress, ReplayCounts, run_learner
+from learner.loop import Batch, Edges, Progress, run_learner
 from learner.step_counter import StepCounter
 from learner.transitions import Column, Transition
 from learner.update import LearnerState, UpdateResult
@@ -120,7 +120,7 @@ class SerialSystem:
             return self._state  # the run was over when it was stored
         edges = Edges(
             next_batch=self._next_batch,
-            read_counts=lambda: ReplayCounts(self._replay.inserts, self._replay.samples),
+            read_counts=self._replay.counts,
             publish=self._publish,
             report=self._report,
             start_save=functools.partial(finished_save, self._save),

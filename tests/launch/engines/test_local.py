@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from launch.invocation import vantage_command
-from tests.launch.listening import listening_ports
+from tests.launch.listening import listeners, listening_ports
 from tests.launch.live_run import ROOT, WAIT_SECONDS, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
@@ -119,12 +119,7 @@ def only_reverb_listens(run: LiveRun, family: list[psutil.Process]) -> None:
     """The one listening port of the whole run is replay's; nobody outside of the run reaches it."""
     replay = run.nodes()["replay-0"]["pid"]
     port = int(run.run_dir.address_file.read_text().rpartition(":")[2])
-    seen_here = {
-        (process.pid, connection.laddr.port)
-        for process in family
-        for connection in process.net_connections(kind="inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
+    seen_here = listeners(family)
     if os.readlink(f"/proc/{replay}/ns/net") == os.readlink("/proc/self/ns/net"):
         assert seen_here == {(replay, port)}  # no namespaces on this machine
         return

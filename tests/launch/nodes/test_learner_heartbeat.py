@@ -10,10 +10,12 @@ from launch.heartbeat import Beat, Phase
 from launch.nodes.learner_heartbeat import LearnerHeartbeat, of_background_save
 from launch.supervise.progress import Progress
 from learner.background_save import BackgroundSave
-from learner.loop import Edges, ReplayCounts
+from learner.loop import Edges
 from learner.step_counter import StepCounter
+from reverb_server.client import TableCounts
 
 WAIT_SECONDS = 60.0  # bounds a hang
+COUNTS = TableCounts(inserts=1, samples=1, size=1)
 
 
 class World:
@@ -22,7 +24,7 @@ class World:
     def __init__(self):
         self.beats: list[Beat] = []
         self.rounds = 0
-        self.counts: ReplayCounts | None = ReplayCounts(inserts=1, samples=1)
+        self.counts: TableCounts | None = COUNTS
         self.heard = LearnerHeartbeat(
             self, updates=100, updates_per_call=4, source_rounds=lambda: self.rounds
         )
@@ -128,7 +130,7 @@ def test_while_replay_is_away_waiting_counts_and_then_the_source_gets_its_time(w
     world.counts = None
     world.wait()
     assert world.wait() == [Beat(Phase.WAITING_FOR_REPLAY)] == world.wait()
-    world.counts = ReplayCounts(inserts=1, samples=1)
+    world.counts = COUNTS
     world.wait()
     assert world.wait() == [Beat(Phase.WAITING_FOR_DATA)]
     assert world.wait() == []

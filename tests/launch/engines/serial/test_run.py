@@ -5,6 +5,7 @@ import json
 import shutil
 
 import numpy as np
+import psutil
 import pytest
 
 from launch import build
@@ -13,6 +14,7 @@ from launch.engines.serial.run import train_serially
 from launch.errors import ExitCode
 from launch.run_dir import RunDir
 from learner.divergence import all_finite
+from tests.launch.listening import listeners
 from tests.launch.monitor.event_files import read_events
 from tests.launch.tiny_run import TINY_FLAGS, tiny_config
 
@@ -36,6 +38,24 @@ def test_a_serial_run_says_what_one_in_processes_says(tmp_path, capsys, restored
     assert (status["state"], status["frames"]) == ("finished", 2400)
     [node] = status["nodes"]
     assert (node["role"], node["state"]) == ("serial", "finished")
+
+
+def test_nothing_listens_in_a_serial_run(tmp_path, capsys, restored_signals):
+    config = tiny_config()
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.create(config)
+    state, update = build.make_learner(config)
+    this, heard = psutil.Process(), []
+    before = listeners([this])
+
+    def listen(*args):
+        heard.append(listeners([this, *this.children(recursive=True)]))
+        return update(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "make_learner", lambda config: (state, listen))
+        assert train_serially(config, run_dir) is ExitCode.DONE
+    assert heard and all(found == before for found in heard)
 
 
 @pytest.mark.parametrize("how", ["stop", "gone"])
