@@ -40,32 +40,19 @@ def test_a_serial_run_says_what_one_in_processes_says(tmp_path, capsys, restored
     assert (node["role"], node["state"]) == ("serial", "finished")
 
 
-def test_nothing_listens_in_a_serial_run(tmp_path, capsys, restored_signals):
-    config = tiny_config()
-    run_dir = RunDir(tmp_path / "run")
-    run_dir.create(config)
-    state, update = build.make_learner(config)
-    this, heard = psutil.Process(), []
-    before = listeners([this])
-
-    def listen(*args):
-        heard.append(listeners([this, *this.children(recursive=True)]))
-        return update(*args)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "make_learner", lambda config: (state, listen))
-        assert train_serially(config, run_dir) is ExitCode.DONE
-    assert heard and all(found == before for found in heard)
-
-
 @pytest.mark.parametrize("how", ["stop", "gone"])
-def test_a_serial_run_hears_that_it_is_to_stop(tmp_path, capsys, restored_signals, how):
+def test_a_serial_run_listens_on_no_port_and_hears_that_it_is_to_stop(
+    tmp_path, capsys, restored_signals, how
+):
     config = dataclasses.replace(tiny_config(), frames=10**8)
     run_dir = RunDir(tmp_path / "run")
     run_dir.create(config)
     update = build.make_learner(config)[1]
+    this = psutil.Process()
+    before, during = listeners([this]), []
 
     def end(*args):
+        during.append(listeners([this, *this.children(recursive=True)]))
         if how == "stop":
             run_dir.stop_file.touch()
         elif run_dir.is_there():
@@ -77,6 +64,7 @@ def test_a_serial_run_hears_that_it_is_to_stop(tmp_path, capsys, restored_signal
         patch.setattr(build, "make_learner", lambda config: (make_learner(config)[0], end))
         patch.setattr("launch.engines.serial.host.PERIOD_SECONDS", 0.01)
         code = train_serially(config, run_dir)
+    assert during and all(found == before for found in during)
     out, error = capsys.readouterr()
     if how == "stop":
         assert code is ExitCode.DONE and "stopped; continue with" in out
