@@ -5,6 +5,9 @@ import resource
 import pytest
 
 from launch.commands.doctor import machine
+from launch.config import PRESETS
+from launch.layout import node_names
+from launch.memory_need import memory_need
 from launch.supervise.namespace import NoNamespaceError
 
 
@@ -18,9 +21,15 @@ def test_little_memory_or_disk_fails_and_some_is_a_note():
 
 @pytest.mark.parametrize(("gib", "ok"), [(1, False), (3, None), (16, True)])
 def test_free_memory_is_held_against_what_runs_of_the_presets_need(monkeypatch, gib, ok):
-    """1.7 GiB for `cpu`, 5.1 for `paper`, by `launch.memory_need`."""
     monkeypatch.setattr(machine, "available_bytes", lambda: gib * 2**30)
     assert machine.check_memory().ok is ok
+
+
+def test_the_doctor_and_a_run_agree_on_what_the_presets_need():
+    asked = {"cpu": machine._MEMORY_NEEDED_BYTES, "paper": machine._MEMORY_WANTED_BYTES}
+    for preset, size_bytes in asked.items():
+        need = memory_need(PRESETS[preset], node_names(PRESETS[preset])).total
+        assert size_bytes == pytest.approx(need, abs=0.05 * 2**30)
 
 
 def test_a_low_open_file_limit_says_how_to_raise_it(monkeypatch):
