@@ -20,7 +20,6 @@ from reverb_server import tables
 from reverb_server.client import SERVER_AWAY, OthersAwayError, table_info
 from reverb_server.params_check import Counters, ParamsLimits, fault_of
 
-_SEND_SECONDS = 60.0  # what is not taken by then gives way to a newer version, or is sent again
 _ROUND_SECONDS = 1.0  # longest time in which a publisher with nothing to send comes round
 POLL_SECONDS = 0.5  # between two looks of an actor at the table
 _NOTHING_NEWER = "none: the server answers but has nothing newer"
@@ -53,12 +52,19 @@ class ParamsPublisher:
         self,
         client: reverb.Client,
         *,
+        timeout_seconds: float = 60.0,
         on_round: Callable[[int], None] = lambda version: None,
     ):
-        """`on_round` is told by the thread that it came round, and what it sends or has sent."""
+        """A version not taken within `timeout_seconds` gives way to a newer one, or is resent.
+
+        The limit is each publisher's own: one in a hurry must not hurry the threads of others.
+        `on_round` is told by the thread that it has come round, and the version it sends or has
+        sent.
+        """
         self._client = client
         self._on_round = on_round
         self._sent_version = 0
+        self._timeout_ms = max(int(timeout_seconds * 1000), 1)  # to Reverb, 0 is no limit
         self._lock = threading.Condition()
         self._pending: _Version | None = None
         self._closing = False
@@ -139,7 +145,7 @@ class ParamsPublisher:
         writer.append({"header": version.header, "values": values})
         newest = {name: column[-1] for name, column in writer.history.items()}
         writer.create_item(tables.PARAMS, 1.0, newest)
-        writer.flush(timeout_ms=int(_SEND_SECONDS * 1000))
+        writer.flush(timeout_ms=self._timeout_ms)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -310,12 +310,10 @@ def test_what_a_missing_server_did_not_take_is_sent_when_it_is_there(
     connect: Connect,
     eventually: Eventually,
     caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(params, "_SEND_SECONDS", 0.05)
     server = make_server()
     server.stop()
-    publisher = ParamsPublisher(connect(server))
+    publisher = ParamsPublisher(connect(server), timeout_seconds=0.05)
     for version in (1, 2, 3):
         caplog.clear()
         publisher.publish(lambda: np.zeros(3, np.float32), version=version, steps=1, finished=False)
