@@ -113,9 +113,9 @@ class LiveRun:
         return {f"{node['role']}-{node['index']}": node for node in stored["nodes"]}
 
     def all_running(self) -> bool:
-        """Whether the supervisor says so of every node."""
-        nodes = self.nodes()
-        return bool(nodes) and all(node["state"] == "running" for node in nodes.values())
+        """Whether the supervisor says so of every node, and which process it is."""
+        up = [node["state"] == "running" and node["pid"] is not None for node in self.nodes().values()]
+        return bool(up) and all(up)
 
     def restarts(self) -> int:
         """How many nodes had to be started again."""
