@@ -228,8 +228,9 @@ def make_learner(config: Config, backend: Backend | None = None) -> tuple[Learne
         update = repeat_update(update, learner.updates_per_dispatch, unroll=backend.unroll_updates)
     update = with_precision(update, learner.matmul_precision)
     key = jax.random.PRNGKey(int(seed_for(config, "learner").generate_state(1)[0]))
-    state = init_state(network, make_optimizer(options), key)
-    return state, jax.jit(update, donate_argnames=("state",))
+    # As one program: operation by operation it would be a hundred small ones to compile.
+    fresh = jax.jit(functools.partial(init_state, network, make_optimizer(options)))
+    return fresh(key), jax.jit(update, donate_argnames=("state",))
 
 
 def make_cut(config: Config) -> Cut:

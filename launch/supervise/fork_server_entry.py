@@ -12,7 +12,6 @@ bound, until all is imported, and import the supervisor's main module in every c
 
 import contextlib
 import ctypes
-import gc
 import importlib
 import json
 import os
@@ -25,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from launch import heartbeat
+from launch.supervise.imports import import_for_good
 from launch.supervise.namespace import Namespace
 from launch.supervise.node_process import die_with_parent
 
@@ -69,11 +69,8 @@ READY = b"ready"  # the first message: from now on answers come at once
 def main(argv: list[str]) -> None:
     """Imports, and forks until the supervisor closes its end or is gone."""
     _, descriptor = argv
-    for module in PRELOADED:
-        importlib.import_module(module)
-    # What is there by now stays: the collector need not look at it, and so write to its pages.
-    gc.collect()
-    gc.freeze()
+    # The collector never looks at them, and so never writes to pages that children share.
+    import_for_good(PRELOADED)
     with socket.socket(fileno=int(descriptor)) as channel, _ends_of_children() as ends:
         channel.send(READY)
         _serve(channel, ends)
