@@ -1,6 +1,7 @@
 """Settings every test runs under."""
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -33,6 +34,18 @@ courier_stand_in.install_where_needed()
 
 # An accidental [B] against [B, 1] must fail, not broadcast.
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_configure() -> None:
+    """What tests import leaves little garbage, and looking for it is a third of collecting them."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From now on the collector works, but looks at nothing that has been imported."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ FLAGS = (
     "--envs-per-actor=2",
     f"--n-step={N_STEP}",
     f"--samples-per-insert={TARGET_RATIO:g}",
+    "--updates-per-dispatch=4",
     "--checkpoint-seconds=3",
     "--replay-checkpoint-seconds=5",
 )

@@ -114,7 +114,9 @@ class LiveRun:
 
     def all_running(self) -> bool:
         """Whether the supervisor says so of every node, and which process it is."""
-        up = [node["state"] == "running" and node["pid"] is not None for node in self.nodes().values()]
+        up = [
+            node["state"] == "running" and node["pid"] is not None for node in self.nodes().values()
+        ]
         return bool(up) and all(up)
 
     def restarts(self) -> int:

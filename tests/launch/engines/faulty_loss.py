@@ -7,7 +7,7 @@ import threading
 import jax
 import numpy as np
 
-from learner.losses import Errors, Heads, VALearning
+from tests.launch.engines.slow_loss import SlowLoss
 
 # The file's path.
 VARIABLE = "VANTAGE_TEST_FAULT_FILE"
@@ -15,21 +15,18 @@ FLAG = "--algorithm=tests.launch.engines.faulty_loss:FaultyLoss"
 HANG, DIVERGE = "hang", "diverge"
 
 
-class FaultyLoss(VALearning):
+class FaultyLoss(SlowLoss):
     """What the flag names."""
 
-    def errors(self, online_tm1: Heads, a_tm1: jax.Array, backup: jax.Array) -> Errors:
-        kind = jax.ShapeDtypeStruct(backup.shape, backup.dtype)
-        backup = jax.pure_callback(_fault, kind, backup, vmap_method="broadcast_all")
-        return super().errors(online_tm1, a_tm1, backup)
+    def on_device(self, backup: jax.Array) -> np.ndarray:
+        return _fault(super().on_device(backup))
 
 
-def _fault(backup: jax.Array) -> np.ndarray:
+def _fault(values: np.ndarray) -> np.ndarray:
     try:
         asked = pathlib.Path(os.environ[VARIABLE]).read_text()
     except FileNotFoundError:
         asked = ""
     if asked == HANG:
         threading.Event().wait()
-    values = np.asarray(backup)
     return np.full_like(values, np.nan) if asked == DIVERGE else values

@@ -27,6 +27,7 @@ from launch.invocation import vantage_command
 from launch.run_dir import RunDir
 from launch.supervise.node_process import REPLAY_VARIABLE
 from report.metrics_file import read_rows
+from tests.launch.engines import slow_loss
 from tests.launch.gate.crowd import answers
 from tests.launch.gate.door import HTTP2
 from tests.launch.listening import listening_ports
@@ -36,7 +37,7 @@ from tests.launch.no_namespaces import forbid_namespaces
 from tests.launch.tiny_run import TINY_FLAGS
 
 WAIT_SECONDS = 400.0  # bounds a hang
-FLAGS = (*TINY_FLAGS, "--frames=100000000", "--envs-per-actor=2", "--updates-per-dispatch=1")
+FLAGS = (*TINY_FLAGS, "--frames=100000000", "--envs-per-actor=2", slow_loss.FLAG)
 CROWD = 10_000
 MEBIBYTE = 1 << 20
 

@@ -16,11 +16,12 @@ from tests.launch.tiny_run import TINY_FLAGS
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
 # Long enough to be interrupted; every run here is stopped by the test.
 ENDLESS = ("--frames=100000000",)
+FOUR = ("--updates-per-dispatch=4",)  # as runs have it by default
 
 
 def test_a_run_is_watched_disturbed_stopped_and_resumed_to_its_end(tmp_path):
     folder = tmp_path / "run"
-    with LiveRun(folder, *TINY_FLAGS, *ENDLESS, asked_from_outside=False) as run:
+    with LiveRun(folder, *TINY_FLAGS, *ENDLESS, *FOUR, asked_from_outside=False) as run:
         run.wait_for_updates(20)
         family = run.family()
         # The launcher, the fork server, replay, the learner, two actors, evaluator, monitor.

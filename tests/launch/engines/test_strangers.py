@@ -7,6 +7,7 @@ import sys
 import psutil
 import pytest
 
+from tests.launch.engines import slow_loss
 from tests.launch.live_run import ROOT, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
@@ -16,7 +17,7 @@ FLAGS = (
     *TINY_FLAGS,
     f"--frames={FRAMES}",
     "--actors=1",
-    "--updates-per-dispatch=1",
+    slow_loss.FLAG,
     "--warmup-steps=500",
 )
 

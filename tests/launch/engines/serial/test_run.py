@@ -21,7 +21,7 @@ from tests.launch.tiny_run import TINY_FLAGS, tiny_config
 
 def test_a_serial_run_says_what_one_in_processes_says(tmp_path, capsys, restored_signals):
     root = tmp_path / "my run"
-    flags = [*TINY_FLAGS, "--frames=2400", "--updates-per-dispatch=1"]
+    flags = [*TINY_FLAGS, "--frames=2400"]
     assert cli.run(["train", "--serial", f"--run-dir={root}", *flags]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[1] == "va on pong: 2,400 frames, 2 actors x 4 games, seed 1"
