@@ -31,7 +31,8 @@ TRANSPORT = {"reverb": {"reverb_server", "launch", "benchmarks"}, "launchpad": {
 # A room, or a file that is in none, imports only from the rows above its own. `monitor` comes
 # before `nodes`, because the monitor's node runs the monitor's loop.
 ROOMS = (
-    ("courier_stand_in", "errors", "heartbeat", "invocation", "nearest", "terminal", "versions"),
+    ("courier_stand_in", "errors", "heartbeat", "invocation", "nearest"),
+    ("quick_imports", "terminal", "versions"),
     ("bounds", "flag_types", "machine", "names", "trust"),
     ("config",),
     ("config_json", "layout", "replay", "scores", "seeds"),

@@ -15,6 +15,7 @@ from ale_py.vector_env import AtariVectorEnv
 from actors.loop import ActingParams, Actor, ActorEdges
 from launch import build
 from launch.config import Config
+from launch.invocation import program_command
 from launch.nodes.tables import item_layout
 from launch.profile.replay_process import replay_process
 from launch.profile.stages import make_inference
@@ -47,7 +48,7 @@ def measure_actor(config: Config, *, rounds: int = 20) -> ActorSpeed:
     with tempfile.TemporaryDirectory() as folder:
         RunDir(pathlib.Path(folder)).create(config)
         done = subprocess.run(
-            [sys.executable, "-m", "launch.profile.actor_speed", folder, str(rounds)],
+            program_command("launch.profile.actor_speed", folder, str(rounds)),
             env=node_environment("actor"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ import psutil
 import reverb
 
 from launch.config import Config
+from launch.invocation import program_command
 from launch.nodes.tables import replay_tables
 from launch.profile.timing import core_seconds
 from launch.run_dir import RunDir
@@ -48,7 +49,7 @@ def replay_process(config: Config) -> Iterator[ReplayProcess]:
     port = portpicker.pick_unused_port()
     with tempfile.TemporaryDirectory() as folder:
         RunDir(pathlib.Path(folder)).create(config)
-        command = [sys.executable, "-m", "launch.profile.replay_process", folder, str(port)]
+        command = program_command("launch.profile.replay_process", folder, str(port))
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             address = f"localhost:{port}"

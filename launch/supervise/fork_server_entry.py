@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from launch import heartbeat
-from launch.supervise.imports import import_for_good
+from launch.quick_imports import import_for_good
 from launch.supervise.namespace import Namespace
 from launch.supervise.node_process import die_with_parent
 

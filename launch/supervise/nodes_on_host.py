@@ -5,13 +5,13 @@ import functools
 import os
 import pathlib
 import socket
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import portpicker
 
 from launch.config import Config
+from launch.invocation import program_command
 from launch.layout import NodeName
 from launch.monitor.display import RunDisplay
 from launch.monitor.view import make_view
@@ -40,7 +40,6 @@ from launch.terminal import make_console, say
 _OBSERVERS = frozenset({"evaluator", "monitor"})
 _SAVERS = frozenset({"learner", "replay"})
 NODE_MODULE = "launch.supervise.node_entry"
-_PROGRAM_MODULE = "launch.supervise.program_entry"
 # gRPC would ask a proxy for the way to another host; nodes need nothing else from outside.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
@@ -180,7 +179,7 @@ class _Starts(NamedTuple):
             return functools.partial(
                 self.forks.fork, Target(str(name), self.node_module, arguments)
             )
-        command = [sys.executable, "-m", _PROGRAM_MODULE, self.node_module, *arguments]
+        command = program_command(self.node_module, *arguments)
         environment = {**learner_environment(self.run_dir), **self.told}
         return Program(command, environment, _enter(self.namespace))
 

@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from launch.supervise.imports import import_for_good
+from launch.quick_imports import import_for_good
 
 
 def test_the_collector_works_again_and_leaves_alone_what_was_imported(monkeypatch):
