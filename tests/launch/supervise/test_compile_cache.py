@@ -84,7 +84,7 @@ def folders_of(variables: Mapping[str, str]) -> set[pathlib.Path]:
 def test_the_second_start_compiles_nothing_and_computes_the_same(tmp_path):
     variables = new_compile_cache(tmp_path / "compiled")
     values, hits, misses = three_updates(**variables)
-    assert misses > 10
+    assert misses > 2  # the first state, the update, the optimizer's step
     assert three_updates(**variables) == (values, hits + misses, 0)
     # As a kill in the middle of writing leaves it.
     for path in pathlib.Path(variables[FOLDER]).iterdir():
