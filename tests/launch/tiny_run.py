@@ -15,7 +15,7 @@ TINY_FLAGS = (
     "--max-episode-frames=400",
     "--report-seconds=0.5",
     "--envs-per-actor=4",
-    "--samples-per-insert=8",
+    "--samples-per-insert=2",
     "--updates-per-dispatch=1",  # four in one call take twice as long to compile
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 from learner.losses import Errors, Heads, VALearning
 
 FLAG = "--algorithm=tests.launch.engines.slow_loss:SlowLoss"
-_UPDATE_SECONDS = 0.01
+_UPDATE_SECONDS = 0.05
 
 
 class SlowLoss(VALearning):
