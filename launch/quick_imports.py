@@ -17,11 +17,12 @@ def import_for_good(names: Sequence[str]) -> list[ModuleType]:
     at all of it again and again.
     """
     gc.disable()
-    modules = [importlib.import_module(name) for name in names]
-    gc.collect()
-    gc.freeze()
-    gc.enable()
-    return modules
+    try:
+        return [importlib.import_module(name) for name in names]
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def main(argv: list[str]) -> None:

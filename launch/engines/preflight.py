@@ -5,7 +5,6 @@ importing is what may fail or hang. It ends with code 0, with `COME_BACK` if the
 host to join, or with 1; its last line then says why.
 """
 
-import importlib
 import pathlib
 import sys
 import time
@@ -14,6 +13,7 @@ from launch import config_checks
 from launch.errors import ExitCode, InputError
 from launch.gate.tunnel import OpenTunnel
 from launch.machine.device import DeviceName, find_device
+from launch.quick_imports import import_for_good
 from launch.run_dir import RunDir
 from launch.supervise.status_file import SILENT_SECONDS
 
@@ -36,7 +36,7 @@ def check_imports() -> None:
     """The environment must be whole on this host, not only where the run was started."""
     for name in _IMPORTS:
         try:
-            importlib.import_module(name)
+            import_for_good([name])
         except Exception as error:
             raise PreflightError(
                 f"{sys.executable} cannot import {name}: {_first_line(error)}"

@@ -3,6 +3,8 @@
 import gc
 import sys
 
+import pytest
+
 from launch.quick_imports import import_for_good
 
 
@@ -14,3 +16,9 @@ def test_the_collector_works_again_and_leaves_alone_what_was_imported(monkeypatc
     assert gc.isenabled()
     assert gc.get_stats()[0]["collections"] == collected
     assert gc.get_freeze_count() > frozen
+
+
+def test_the_collector_works_again_after_an_import_that_failed():
+    with pytest.raises(ModuleNotFoundError):
+        import_for_good(["no_such_module"])
+    assert gc.isenabled()
