@@ -10,12 +10,14 @@ import pytest
 
 from report.metrics_file import read_rows
 
+pytestmark = pytest.mark.whole_run
+
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "extending.md"
 WAIT_SECONDS = 400.0  # bounds a hang
 SHORT = (
     " --frames=1600 --warmup-steps=200 --replay-capacity-steps=5000 --max-episode-frames=400"
-    " --eval-episodes=1 --actors=1 --envs-per-actor=4 --updates-per-dispatch=1"
+    " --eval-episodes=1 --actors=1 --envs-per-actor=4 --updates-per-dispatch=1 --batch-size=8"
     " --publish-period-updates=10"
 )
 # As pip writes it: the current folder is not importable by itself.

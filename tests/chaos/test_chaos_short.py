@@ -20,6 +20,8 @@ from tests.chaos.synthetic import (
     synthetic_layout,
 )
 
+pytestmark = pytest.mark.whole_run
+
 N_STEP, TRANSITIONS = 5, 4
 
 

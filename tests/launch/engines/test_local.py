@@ -13,6 +13,8 @@ from tests.launch.listening import listeners, listening_ports
 from tests.launch.live_run import ROOT, WAIT_SECONDS, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
+pytestmark = pytest.mark.whole_run
+
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
 # Long enough to be interrupted; every run here is stopped by the test.
 ENDLESS = ("--frames=100000000",)
@@ -78,15 +80,6 @@ def test_a_run_is_watched_disturbed_stopped_and_resumed_to_its_end(tmp_path):
     )
     assert f"evaluation at {last['frames']:,} frames:" in scores
     assert "libtpu" not in learner and "read so far" not in replay_log
-
-
-def test_nothing_of_a_run_outlives_its_launcher(tmp_path):
-    with LiveRun(tmp_path / "run", *TINY_FLAGS, *ENDLESS) as run:
-        run.wait("all are up", run.all_running)
-        family = run.family()
-        assert run.end(signal.SIGKILL) == -signal.SIGKILL
-        assert psutil.wait_procs(family, timeout=GONE_SECONDS)[1] == []
-        assert run.status()["state"] == "dead"
 
 
 def test_replay_in_the_learners_process_trains_to_the_end_too(tmp_path):
