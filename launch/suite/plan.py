@@ -45,6 +45,8 @@ class SuiteRequest:
     """What is compared; by default all that are registered."""
     seeds: int = 3
     """Runs of each algorithm on each game, with seeds 1, 2, ..."""
+    first_seed: int = 1
+    """The first of these seeds instead of 1: fresh ones, to confirm what others showed."""
     frames: int | None = None
     """Global frames of each run; by default the preset's."""
     preset: PresetName | None = None
@@ -120,7 +122,7 @@ def plan_suite(
     ]
     planned = [
         _planned(request.out, variant, game, seed)
-        for seed in range(1, request.seeds + 1)
+        for seed in range(request.first_seed, request.first_seed + request.seeds)
         for game in _games(request)
         for variant in variants
     ]
@@ -138,7 +140,7 @@ def train_command(run: PlannedRun) -> list[str]:
 
 
 def _check(request: SuiteRequest, algorithms: Sequence[str], extra_args: Sequence[str]) -> None:
-    COUNT.check(seeds=request.seeds, parallel=request.parallel)
+    COUNT.check(seeds=request.seeds, first_seed=request.first_seed, parallel=request.parallel)
     names.check_printable("out", str(request.out.absolute()))
     if any(arg.partition("=")[0] == "--engine" for arg in extra_args):
         raise InputError("--engine is the suite's own: give it before the bare --")

@@ -90,12 +90,19 @@ def test_runs_of_a_suite_may_share_a_config_file(tmp_path, monkeypatch):
     assert all(parse_train(train_command(run)[4:]).config == run.config for run in runs)
 
 
+def test_fresh_seeds_follow_the_first_one(tmp_path):
+    runs = plan(tmp_path, "--seeds", "2", "--first-seed", "4")
+    assert {run.config.seed for run in runs} == {4, 5}
+    assert {run.run_dir.root.name.rpartition("-")[2] for run in runs} == {"seed4", "seed5"}
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (["--games", "pongg"], "did you mean pong"),
         (["--games", "pong", "pong"], "games=pong pong: each is needed once"),
         (["--seeds", "0"], "seeds=0 must be at least 1"),
+        (["--first-seed", "0"], "first_seed=0 must be at least 1"),
         (["--parallel", "0"], "parallel=0 must be at least 1"),
         (["--frames", "0"], "frames=0"),
         (["--ablation", "restricted-actions", "--full-action-set"], "exclude each other"),
