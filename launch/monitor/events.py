@@ -63,7 +63,7 @@ class EventWriter:
 
     def _open(self) -> RecordWriter:
         """A new file; TensorBoard goes by its name, and reads files in the order of their names."""
-        name = f"{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(_NUMBERS)}"
+        name = f"{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(_NUMBERS):06}"
         self._file = self.path / f"events.out.tfevents.{name}"
         writer = RecordWriter(self._file.open("xb"))
         writer.write(Event(wall_time=time.time(), file_version=_FORMAT).SerializeToString())

@@ -1,11 +1,13 @@
 """TensorBoard event files, read back as TensorBoard reads them."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
+from launch.monitor import events
 from launch.monitor.events import EventWriter
 from tests.launch.monitor.event_files import read_events
 from tests.report.full_disk import file_size_limit
@@ -34,7 +36,9 @@ def test_the_files_lie_directly_in_the_run_directory(tmp_path: Path) -> None:
     assert file.name.startswith("events.out.")
 
 
-def test_a_full_disk_is_an_os_error_and_the_next_file_goes_on(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_os_error_and_the_next_file_goes_on(tmp_path: Path, monkeypatch) -> None:
+    # The tenth file of a process comes after the ninth, by name too.
+    monkeypatch.setattr(events, "_NUMBERS", itertools.count(9))
     writer = EventWriter(tmp_path)
     writer.append([learner_row(frames=1, loss=0.5)])
     (file,) = tmp_path.iterdir()
@@ -57,10 +61,10 @@ def test_a_run_directory_that_was_deleted_is_not_made_anew(tmp_path):
 
 
 def test_events_leave_nothing_behind_in_memory(tmp_path):
-    events = EventWriter(tmp_path)
+    writer = EventWriter(tmp_path)
 
     def write(start: int) -> None:
-        events.append([learner_row(frames=i, loss=i + 0.5) for i in range(start, start + 5000)])
+        writer.append([learner_row(frames=i, loss=i + 0.5) for i in range(start, start + 5000)])
 
     write(0)
     before = psutil.Process().memory_info().rss
@@ -68,4 +72,4 @@ def test_events_leave_nothing_behind_in_memory(tmp_path):
         write(start)
     # 40,000 numbers; what keeps them would grow by 10 MB.
     assert psutil.Process().memory_info().rss - before < 4 << 20
-    events.close()
+    writer.close()
