@@ -3,7 +3,6 @@
 import atexit
 import gc
 import os
-import pathlib
 import shutil
 import tempfile
 import time
@@ -47,28 +46,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Spreads files of whole runs over the workers, and none over the end, where others idle.
-
-    A worker begins with an equal part of the list, and takes tests from the end of another's when
-    it has none left.
-    """
-    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
-    runs: dict[pathlib.Path, list[pytest.Item]] = {}
-    rest = []
-    for item in items:
-        is_run = item.get_closest_marker("whole_run") is not None
-        (runs.setdefault(item.path, []) if is_run else rest).append(item)
-    items.clear()
-    for worker in range(workers):
-        part = rest[len(rest) * worker // workers : len(rest) * (worker + 1) // workers]
-        files = list(runs.values())[worker::workers]
-        step = len(part) * 3 // 4 // (len(files) + 1)
-        for number, file in enumerate(files):
-            items += [*part[step * number : step * (number + 1)], *file]
-        items += part[step * len(files) :]
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import pytest
 
 from report.metrics_file import read_rows
 
-pytestmark = pytest.mark.whole_run
-
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "extending.md"
 WAIT_SECONDS = 400.0  # bounds a hang

@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.whole_run
-
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("actors", "launch", "learner", "report", "reverb_server", "tabular")
 WAIT_SECONDS = 400.0  # bounds a hang

@@ -1,11 +1,7 @@
 """The naive system is a system: it plays, samples, updates, and stands still when told to."""
 
-import pytest
-
 from benchmarks.naive_system import naive_system
 from tests.launch.tiny_run import tiny_config
-
-pytestmark = pytest.mark.whole_run
 
 
 def test_the_naive_system_learns_when_it_is_let_go() -> None:

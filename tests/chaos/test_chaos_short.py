@@ -20,8 +20,6 @@ from tests.chaos.synthetic import (
     synthetic_layout,
 )
 
-pytestmark = pytest.mark.whole_run
-
 N_STEP, TRANSITIONS = 5, 4
 
 

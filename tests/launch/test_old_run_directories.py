@@ -27,8 +27,6 @@ from reverb_server.sampler import BatchSampler
 from reverb_server.writer import ExperienceWriter
 from tests.launch.test_program import counters, launch, newest_checkpoint
 
-pytestmark = pytest.mark.whole_run
-
 ROOT = pathlib.Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 WAIT_SECONDS = 400.0  # bounds a hang

@@ -20,8 +20,6 @@ from learner.loop import run_learner
 from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config
 
-pytestmark = pytest.mark.whole_run
-
 
 def launch(config: Config, run_dir: RunDir) -> None:
     """Runs the program until learner and evaluator are done."""

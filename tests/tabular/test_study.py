@@ -25,8 +25,6 @@ from tabular.setting import (
 from tabular.study import PAGE, run_study
 from tabular.summary import Summary, median_updates_to, spread
 
-pytestmark = pytest.mark.whole_run
-
 SMALL = Setting(
     seeds=2,
     gradient="both",

@@ -18,8 +18,6 @@ from launch.versions import VERSION
 from report.metrics_file import MetricsFile
 from tests.launch.tiny_run import tiny_config
 
-pytestmark = pytest.mark.whole_run
-
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 WAIT_SECONDS = 400.0  # bounds a hang

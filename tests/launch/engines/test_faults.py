@@ -4,13 +4,10 @@ import shutil
 import signal
 
 import psutil
-import pytest
 
 from tests.launch.engines import faulty_loss
 from tests.launch.live_run import LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
-
-pytestmark = pytest.mark.whole_run
 
 FLAGS = (*TINY_FLAGS, "--frames=100000000", "--actors=1")
 STUCK_SECONDS = 20.0

@@ -36,8 +36,6 @@ from tests.launch.machines import Machine, NoMachinesError, make_machines
 from tests.launch.no_namespaces import forbid_namespaces
 from tests.launch.tiny_run import TINY_FLAGS
 
-pytestmark = pytest.mark.whole_run
-
 WAIT_SECONDS = 400.0  # bounds a hang
 FLAGS = (*TINY_FLAGS, "--frames=100000000", "--envs-per-actor=2", slow_loss.FLAG)
 CROWD = 10_000

@@ -13,8 +13,6 @@ from tests.launch.listening import listeners, listening_ports
 from tests.launch.live_run import ROOT, WAIT_SECONDS, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
-pytestmark = pytest.mark.whole_run
-
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
 # Long enough to be interrupted; every run here is stopped by the test.
 ENDLESS = ("--frames=100000000",)

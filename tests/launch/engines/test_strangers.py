@@ -11,8 +11,6 @@ from tests.launch.engines import slow_loss
 from tests.launch.live_run import ROOT, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
-pytestmark = pytest.mark.whole_run
-
 GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
 INTERRUPTED = (signal.SIGINT, 130, "stopped")
 LAUNCHER_KILLED = (signal.SIGKILL, -signal.SIGKILL, "dead")

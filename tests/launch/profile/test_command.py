@@ -9,8 +9,6 @@ from launch.cli import main as cli
 from launch.profile import command, plan_command, timed_run
 from tests.launch.profile.made_up_costs import COSTS
 
-pytestmark = pytest.mark.whole_run
-
 
 def test_a_short_profile_of_a_tiny_network(tmp_path, monkeypatch, capsys):
     # A round of everything, as short as it can be: the figures need not be good ones.

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 from launch.errors import ExitCode
 from launch.profile import timed_run
@@ -17,8 +16,6 @@ from launch.profile.rehearsal import Pretence, rehearsal_command
 from launch.run_dir import RunDir
 from report.metrics_file import read_rows
 from tests.launch.tiny_run import tiny_config
-
-pytestmark = pytest.mark.whole_run
 
 
 def test_a_rehearsal_updates_publishes_and_reports_but_saves_nothing(tmp_path) -> None:

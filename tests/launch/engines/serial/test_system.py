@@ -18,8 +18,6 @@ from report.metrics_file import read_rows
 from tests.launch.engines.serial.make_system import make_system
 from tests.launch.tiny_run import tiny_config
 
-pytestmark = pytest.mark.whole_run
-
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_once():
