@@ -80,6 +80,15 @@ def test_a_run_is_watched_disturbed_stopped_and_resumed_to_its_end(tmp_path):
     assert "libtpu" not in learner and "read so far" not in replay_log
 
 
+def test_nothing_of_a_run_outlives_its_launcher(tmp_path):
+    with LiveRun(tmp_path / "run", *TINY_FLAGS, *ENDLESS) as run:
+        run.wait("all are up", run.all_running)
+        family = run.family()
+        assert run.end(signal.SIGKILL) == -signal.SIGKILL
+        assert psutil.wait_procs(family, timeout=GONE_SECONDS)[1] == []
+        assert run.status()["state"] == "dead"
+
+
 def test_replay_in_the_learners_process_trains_to_the_end_too(tmp_path):
     flags = ("--colocate", "--updates-per-dispatch=2", "--algorithm=q", "--prioritized")
     with LiveRun(tmp_path / "run", *TINY_FLAGS, *flags, "--actors=1") as run:

